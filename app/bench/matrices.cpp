@@ -150,7 +150,7 @@ BenchMatrix shared_by_first(Context& context, Make const& make, RankTeam& team) 
     symmetric = find_symmetry(view_of(*csr)).first ? 0 : 1;
   });
   RankRows rows = shared_out(std::move(csr), {}, team).rows;
-  return in_memory_of(context, std::move(rows), gather(team.communicator(), symmetric).front() != 0, team);
+  return in_memory_of(context, std::move(rows), of_first(team.communicator(), symmetric) != 0, team);
 }
 
 /// What `make` returns; of several ranks the first calls it, and shares it out.

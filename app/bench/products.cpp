@@ -2,6 +2,7 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/place_text.hpp"
+#include "gpu/core/row_map.hpp"
 #include "gpu/formats/cost.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -83,12 +84,10 @@ private:
     // Of several ranks all entries of own rows, and of x with those of other ranks, on the host.
     std::shared_ptr<Context> const host = make_context(Backend::cpu);
     BenchRows const& rows = *matrix.rows;
-    GhostExchange<double> exchange(*host, session_.ranks, rows.neighbors);
-    exchange.start(x_host.data());
-    double const* const ghosts = exchange.finish();
-    std::int64_t const n_ghosts = rows.split.couplings->n_columns;
+    auto const ghosts = values_of_ghosts<double>(session_.ranks, rows.neighbors, x_host);
+    std::int64_t const n_ghosts = std::ssize(ghosts);
     HostVector<double> all = x_host;
-    all.insert(all.end(), ghosts, ghosts + n_ghosts);
+    all.insert(all.end(), ghosts.begin(), ghosts.end());
     std::shared_ptr<Csr const> whole;
     session_.team.together([&] {
       require_memory(*host, 2 * matrix.csr->bytes(), "the rank's matrix in csr, to check products,");

@@ -2,6 +2,7 @@
 #include "app/run/format_choice.hpp"
 #include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
+#include "gpu/core/row_map.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
@@ -237,7 +238,7 @@ private:
           format = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth}).format;
       });
       if (!session_.ranks.is_alone())
-        format = gather(session_.ranks, format).front();
+        format = of_first(session_.ranks, format);
       result.push_back({format, options, "auto: " + std::string(name_of(format))});
     }
     if (!options_.automatic || !options_.formats.empty())
@@ -395,13 +396,10 @@ private:
   void correct_rim(HostVector<double> const& x, HostVector<double> const& x_low, bool extended, HostVector<double>& r) {
     if (rows_ == nullptr)
       return;
-    auto const host = make_context(Backend::cpu);
-    GhostExchange<double> exchange(*host, session_.ranks, rows_->neighbors);
     auto const with_ghosts = [&](HostVector<double> const& own) {
-      exchange.start(own.data());
-      double const* const ghosts = exchange.finish();
+      auto const ghosts = values_of_ghosts<double>(session_.ranks, rows_->neighbors, own);
       HostVector<double> all = own;
-      all.insert(all.end(), ghosts, ghosts + rows_->split.couplings->n_columns);
+      all.insert(all.end(), ghosts.begin(), ghosts.end());
       return all;
     };
     HostVector<double> const all = with_ghosts(x), low = extended ? with_ghosts(x_low) : HostVector<double>{};

@@ -226,8 +226,8 @@ void print_forecast(RunConfig const& config, int ranks, RankForecast const& fore
   out << "#   non-zeros      " << with_thousands(forecast.mesh.nnz) << " (before Dirichlet rows are emptied)\n";
   out << "#   " << forecast.division << "\n# Of the rank with most of them\n";
   out << "#   unknowns       " << (forecast.is_exact ? "" : "about ") << with_thousands(forecast.rows) << ", and "
-      << (forecast.is_exact ? "" : "about ") << with_thousands(forecast.ghosts) << " that come from other ranks in "
-      << "each product\n";
+      << (forecast.is_exact ? "" : "about ") << with_thousands(forecast.ghosts) << " that come from "
+      << (forecast.neighbors > 0 ? std::to_string(forecast.neighbors) + " " : "") << "other ranks in each product\n";
   out << "#   host memory    about " << bytes_text(static_cast<double>(peak + forecast.program)) << " at most, "
       << bytes_text(static_cast<double>(forecast.program)) << " of them for the program\n"
       << "#     by stage     " << stages_text(forecast.stages) << "\n";

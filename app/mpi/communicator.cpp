@@ -2,9 +2,12 @@
 
 #include "gpu/core/error.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <mpi.h>
+#include <vector>
 
 namespace poisson::app {
 
@@ -47,11 +50,22 @@ private:
   std::vector<MPI_Request> requests_;
 };
 
+/// What MPI calls while it combines values: its operations get no data of their callers.
+Communicator::Combine operation_of_now = nullptr;
+void combine_now(void* from, void* into, int* count, MPI_Datatype*) {
+  operation_of_now(into, from, *count);
+}
+
 class MpiCommunicator final : public Communicator {
 public:
   MpiCommunicator() {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    MPI_Op_create(&combine_now, 1, &operation_);
+    if (size_ > ranks_of_block) {
+      MPI_Comm_split(MPI_COMM_WORLD, rank_ / ranks_of_block, rank_, &block_);
+      MPI_Comm_split(MPI_COMM_WORLD, rank_ % ranks_of_block == 0 ? 0 : MPI_UNDEFINED, rank_, &firsts_);
+    }
   }
   ~MpiCommunicator() override { MPI_Finalize(); }
   int rank() const override { return rank_; }
@@ -61,6 +75,58 @@ public:
     MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, MPI_COMM_WORLD);
   }
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+  void broadcast(int from, void* data, std::int64_t bytes) override {
+    MPI_Bcast(data, mpi_count(bytes), MPI_BYTE, from, MPI_COMM_WORLD);
+  }
+  void combine(void* values, std::int64_t count, std::int64_t size, Combine into, Order order) override {
+    int const bytes = mpi_count(count * size);
+    if (order == Order::any) {
+      MPI_Datatype type{};
+      MPI_Type_contiguous(static_cast<int>(size), MPI_BYTE, &type);
+      MPI_Type_commit(&type);
+      operation_of_now = into;
+      MPI_Allreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, operation_, MPI_COMM_WORLD);
+      MPI_Type_free(&type);
+      return;
+    }
+    // MPI says neither in which order its reductions add nor that it is the same in every run; here both is known.
+    combine_in_order(block_, values, count, bytes, into);
+    if (size_ <= ranks_of_block)
+      return;
+    if (firsts_ != MPI_COMM_NULL)
+      combine_in_order(firsts_, values, count, bytes, into);
+    MPI_Bcast(values, bytes, MPI_BYTE, 0, block_);
+  }
+  /// Nonblocking consensus (Hoefler, Siebert and Lumsdaine 2010, algorithm NBX): who knows that its messages were received enters
+  /// a barrier, and receives until all are in it. A rank may begin the next delivery before others have left this one, but not the
+  /// one after that: two tags are enough.
+  void deliver(std::span<Message const> sends, Room const& room) override {
+    int const tag = 2 + n_deliveries_++ % 2;
+    std::vector<MPI_Request> requests(sends.size());
+    for (std::size_t i = 0; i < sends.size(); ++i)
+      MPI_Issend(sends[i].data, mpi_count(sends[i].bytes), MPI_BYTE, sends[i].rank, tag, MPI_COMM_WORLD, &requests[i]);
+    MPI_Request barrier = MPI_REQUEST_NULL;
+    for (bool entered = false;;) {
+      int comes = 0, done = 0;
+      MPI_Status status;
+      MPI_Iprobe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &comes, &status);
+      if (comes != 0) {
+        int bytes = 0;
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        MPI_Recv(room(status.MPI_SOURCE, bytes), bytes, MPI_BYTE, status.MPI_SOURCE, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else if (entered) {
+        MPI_Test(&barrier, &done, MPI_STATUS_IGNORE);
+        if (done != 0)
+          return;
+      } else {
+        MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+        if (done != 0) {
+          MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+          entered = true;
+        }
+      }
+    }
+  }
   std::unique_ptr<Exchange> make_exchange(std::span<Message const> sends, std::span<Message const> receives) override {
     return std::make_unique<MpiExchange>(sends, receives);
   }
@@ -70,7 +136,21 @@ public:
   }
 
 private:
-  int rank_ = 0, size_ = 1;
+  void combine_in_order(MPI_Comm ranks, void* values, std::int64_t count, int bytes, Combine into) {
+    int n = 0;
+    MPI_Comm_size(ranks, &n);
+    all_.resize(static_cast<std::size_t>(n) * static_cast<std::size_t>(bytes));
+    MPI_Allgather(values, bytes, MPI_BYTE, all_.data(), bytes, MPI_BYTE, ranks);
+    std::memcpy(values, all_.data(), static_cast<std::size_t>(bytes));
+    for (std::size_t place = static_cast<std::size_t>(bytes); place < all_.size(); place += static_cast<std::size_t>(bytes))
+      into(values, all_.data() + place, count);
+  }
+
+  int rank_ = 0, size_ = 1, n_deliveries_ = 0;
+  MPI_Op operation_ = MPI_OP_NULL;
+  /// The ranks whose values are added first, and the first ones of these blocks.
+  MPI_Comm block_ = MPI_COMM_WORLD, firsts_ = MPI_COMM_NULL;
+  std::vector<std::byte> all_;
 };
 
 }  // namespace

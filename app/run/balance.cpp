@@ -59,7 +59,7 @@ void settle_balance(Stages& stages, Console& console, std::span<double const> b,
   // `residuals` gives their total, where that counts.
   auto const find = [&](auto const& residuals) {
     Balance const mine = balance_of(quantities, record.integral_f, tolerance);
-    Balance found = gather(ranks, mine).front();
+    Balance found = of_first(ranks, mine);
     if (all_given)
       found.relative = found.scale > 0 ? residuals() / found.scale : 0;
     return found;

@@ -33,11 +33,13 @@ ExitCode interrupted_code() noexcept {
 }
 
 void share_interrupt(Communicator& ranks) {
-  for (std::int32_t const signal : gather(ranks, static_cast<std::int32_t>(interrupt_signal.load()))) {
-    int none = 0;
-    if (signal != 0 && interrupt_signal.compare_exchange_strong(none, signal))
-      return;
-  }
+  // That of the lowest rank that has one.
+  int const signal = combined(
+      ranks, interrupt_signal.load(), [](int& found, int other) { found = found != 0 ? found : other; },
+      Communicator::Order::of_ranks);
+  int none = 0;
+  if (signal != 0)
+    interrupt_signal.compare_exchange_strong(none, signal);
 }
 
 ExitCode exit_code_of(std::exception_ptr const& error) {

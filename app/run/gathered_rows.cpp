@@ -3,7 +3,7 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
-#include "gpu/core/rank_numbering.hpp"
+#include "gpu/core/row_map.hpp"
 
 #include <algorithm>
 #include <numeric>

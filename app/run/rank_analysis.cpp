@@ -73,7 +73,7 @@ public:
   void end() {
     if (alone_)
       std::rethrow_exception(alone_);
-    static_cast<void>(gather(parts_.team.communicator(), AnalysisRequest{}));
+    static_cast<void>(of_first(parts_.team.communicator(), AnalysisRequest{}));
   }
 
   // For the others.
@@ -81,7 +81,7 @@ public:
   /// Gives the first rank what it asks for, until it ends.
   void serve() {
     for (;;) {
-      AnalysisRequest const request = gather(parts_.team.communicator(), AnalysisRequest{}).front();
+      AnalysisRequest const request = of_first(parts_.team.communicator(), AnalysisRequest{});
       if (request.what == AnalysisRequest::What::nothing)
         return;
       try {
@@ -99,7 +99,7 @@ private:
   void ask(AnalysisRequest const& request) {
     if (alone_)
       std::rethrow_exception(alone_);
-    static_cast<void>(gather(parts_.team.communicator(), request));
+    static_cast<void>(of_first(parts_.team.communicator(), request));
     try {
       answer(request);
     } catch (Interrupted const&) {

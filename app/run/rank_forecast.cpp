@@ -217,7 +217,8 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
   bool const on_device = system.backend == Backend::cuda;
   std::int64_t const block_on_host = on_device ? 0 : block;
   std::int64_t ghosts = 0;
-  for (RankNeighbor const& neighbor : partition.neighbors(largest))
+  auto const neighbors = partition.neighbors(largest);
+  for (RankNeighbor const& neighbor : neighbors)
     ghosts += neighbor.n_ghosts;
   // Without entries rows of faces are edited on the host, and of the rim, about as many as ghosts, entries and CSR are made.
   std::int64_t const assembly = of_cells ? of_elements.host_assembly
@@ -242,6 +243,7 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
     result.division += "; " + std::to_string(ranks - partition.n_used()) + " ranks have no cells";
   result.rows = rows;
   result.ghosts = ghosts;
+  result.neighbors = neighbors.size();
   result.stages = stages;
   result.program = around.memory.program + bytes_of_mpi;
   result.on_device = on_device ? block + std::max(of_assembly, solver.device) : 0;

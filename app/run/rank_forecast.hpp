@@ -14,6 +14,7 @@ struct RankForecast {
   assembly::MeshSummary mesh;
   std::string division;  ///< of the mesh, with its name
   std::int64_t rows = 0, ghosts = 0;
+  std::size_t neighbors = 0;                    ///< ranks that have the ghosts; 0: not known
   bool is_exact = true;                         ///< the rows are; else what parts of about equal size have
   std::vector<MemoryForecast::OfStage> stages;  ///< on the host, without the program
   std::int64_t program = 0;

@@ -8,14 +8,14 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
-#include "gpu/formats/rank_matrix.hpp"
-#include "gpu/kernels/backends.hpp"
+#include "gpu/core/row_map.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <sstream>
 #include <tuple>
 #include <utility>
@@ -87,12 +87,15 @@ assembly::PlaceCounts find_places(assembly::MeshSpec const& spec, RankMesh& mesh
     places.counts.regions.resize(spec.regions.size());
   });
   assembly::PlaceCounts counts = merged(team.communicator(), places.counts);
-  std::array<double, 3> low = places.low, high = places.high;
-  for (auto const& other : gather(team.communicator(), std::array{low, high}))
-    for (std::size_t d = 0; d < 3; ++d) {
-      low[d] = std::min(low[d], other[0][d]);
-      high[d] = std::max(high[d], other[1][d]);
-    }
+  auto const [low, high] = combined(
+      team.communicator(), std::array{places.low, places.high},
+      [](std::array<Point, 2>& whole, std::array<Point, 2> const& part) {
+        for (std::size_t d = 0; d < 3; ++d) {
+          whole[0][d] = std::min(whole[0][d], part[0][d]);
+          whole[1][d] = std::max(whole[1][d], part[1][d]);
+        }
+      },
+      Communicator::Order::of_ranks);
   team.together([&] { mesh.notes = check_places(spec, counts, low, high); });
   mesh.whole.boundary_ids = counts.boundary_ids;
   mesh.whole.material_ids = counts.material_ids;
@@ -123,7 +126,7 @@ std::vector<bool> found_places(std::shared_ptr<assembly::Discretization> const& 
     for (auto const& place : part->point_loads().places)
       found.push_back(place.found);
   // The first rank has cells, and so all places.
-  found.resize(static_cast<std::size_t>(gather(team.communicator(), static_cast<std::int64_t>(found.size())).front()), false);
+  found.resize(static_cast<std::size_t>(of_first(team.communicator(), found.size())), false);
   return any_in_lists(team.communicator(), found);
 }
 
@@ -177,7 +180,7 @@ void require_sources_inside(RankMesh const& mesh, RankTeam& team) {
   if (missing == found.end())
     return;
   auto const i = static_cast<std::size_t>(missing - found.begin());
-  assembly::PointLoads::Place const place = gather(ranks, i < places.size() ? places[i] : assembly::PointLoads::Place{}).front();
+  assembly::PointLoads::Place const place = of_first(ranks, i < places.size() ? places[i] : assembly::PointLoads::Place{});
   auto const nearest = nearest_node(mesh, team, place.at);
   team.together([&] { refuse_place(place, nearest); });
 }
@@ -193,15 +196,12 @@ void exchange_dirichlet_values(RankMesh& mesh, RankTeam& team) {
       if (mesh.places[i] < mesh.n_rows)
         own[static_cast<std::size_t>(mesh.places[i])] = values[i];
   });
-  auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, team.communicator(), mesh.neighbors);
-  exchange.start(own.data());
-  double const* const ghosts = exchange.finish();
+  auto const ghosts = values_of_ghosts<double>(team.communicator(), mesh.neighbors, own);
   if (!mesh.around)
     return;
   for (std::size_t i = 0; i < values.size(); ++i)
     if (mesh.places[i] >= mesh.n_rows)
-      values[i] = ghosts[mesh.places[i] - mesh.n_rows];
+      values[i] = ghosts[static_cast<std::size_t>(mesh.places[i] - mesh.n_rows)];
   mesh.around->set_dirichlet_values(values);
 }
 
@@ -354,13 +354,10 @@ std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team
   if (any_of_ranks(team.communicator(), !found))
     return std::nullopt;
   assembly::PartOfSpace& part = *found;
-  std::vector<std::vector<double>> points(static_cast<std::size_t>(team.size()));
+  RankLists<double> points;
   for (RankNeighbor const& neighbor : part.neighbors)
-    points[static_cast<std::size_t>(neighbor.rank)] = problem->points_of_rows(neighbor.sent);
-  std::vector<double> of_ghosts;  // which come by their rank
-  for (auto const& list : swap_lists(team.communicator(), points))
-    of_ghosts.insert(of_ghosts.end(), list.begin(), list.end());
-  problem->set_points_of_ghosts(part.n_rows, of_ghosts);
+    points[neighbor.rank] = problem->points_of_rows(neighbor.sent);
+  problem->set_points_of_ghosts(part.n_rows, swap_lists(team.communicator(), points).joined());  // of ghosts, by their rank
   bool const has_own = !part.own_cells.empty();
   assembly::ProblemSpec const& spec = config.problem;
   if (spec.mesh.has_places())
@@ -396,7 +393,7 @@ RankMesh mesh_in_parts(RunConfig const& config, RankTeam& team, Forecaster const
   std::istringstream lines(team.of_first(notes));
   for (std::string note; std::getline(lines, note);)
     mesh.notes.push_back(note);
-  mesh.pure_neumann = gather(team.communicator(), pure_neumann).front() != 0;
+  mesh.pure_neumann = of_first(team.communicator(), pure_neumann) != 0;
   counts = team.of_first(counts);
 
   std::vector<char> mine;
@@ -540,26 +537,18 @@ std::array<double, 3> nearest_node(RankMesh const& mesh, RankTeam& team, std::ar
     for (std::size_t d = 0; d < 3; ++d)
       mine.square += (mine.node[d] - x[d]) * (mine.node[d] - x[d]);
   });
-  auto const all = gather(team.communicator(), mine);
-  auto const key = [](Candidate const& c) { return std::tuple(c.square, c.node[2], c.node[1], c.node[0]); };
-  return std::min_element(all.begin(), all.end(), [&](auto const& a, auto const& b) { return key(a) < key(b); })->node;
+  auto const nearest = [](Candidate& best, Candidate const& other) {
+    auto const key = [](Candidate const& c) { return std::tuple(c.square, c.node[2], c.node[1], c.node[0]); };
+    if (key(other) < key(best))
+      best = other;
+  };
+  return combined(team.communicator(), mine, nearest, Communicator::Order::of_ranks).node;
 }
 
 std::vector<bool> any_in_lists(Communicator& ranks, std::vector<bool> const& mine) {
-  auto const n = mine.size(), n_ranks = static_cast<std::size_t>(ranks.size());
-  std::size_t const at_once = std::max<std::size_t>((1 << 24) / n_ranks, 1024);
-  std::vector<bool> result(n, false);
-  std::vector<char> part, all;
-  for (std::size_t first = 0; first < n; first += at_once) {
-    std::size_t const count = std::min(at_once, n - first);
-    part.assign(mine.begin() + static_cast<std::ptrdiff_t>(first), mine.begin() + static_cast<std::ptrdiff_t>(first + count));
-    all.resize(count * n_ranks);
-    ranks.all_gather(part.data(), static_cast<std::int64_t>(count), all.data());
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (all[i] != 0)
-        result[first + i % count] = true;
-  }
-  return result;
+  std::vector<std::uint8_t> any(mine.begin(), mine.end());
+  combine_lists(ranks, std::span(any), [](std::uint8_t& one, std::uint8_t other) { one |= other; });
+  return {any.begin(), any.end()};
 }
 
 }  // namespace poisson::app

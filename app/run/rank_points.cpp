@@ -182,12 +182,15 @@ assembly::Extent extent_of(RankMesh const& mesh, RankTeam& team) {
     if (mesh.own)
       extent = mesh.own->extent();
   });
-  for (assembly::Extent const& part : gather(team.communicator(), extent))
-    for (std::size_t d = 0; d < 3; ++d) {
-      extent.low[d] = std::min(extent.low[d], part.low[d]);
-      extent.high[d] = std::max(extent.high[d], part.high[d]);
-    }
-  return extent;
+  return combined(
+      team.communicator(), extent,
+      [](assembly::Extent& whole, assembly::Extent const& part) {
+        for (std::size_t d = 0; d < 3; ++d) {
+          whole.low[d] = std::min(whole.low[d], part.low[d]);
+          whole.high[d] = std::max(whole.high[d], part.high[d]);
+        }
+      },
+      Communicator::Order::of_ranks);
 }
 
 }  // namespace poisson::app

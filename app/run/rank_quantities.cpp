@@ -11,28 +11,17 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 namespace poisson::app {
 
 namespace {
 
-/// Sums over the ranks of lists of equal length.
-std::vector<double> sum_lists(Communicator& ranks, std::vector<double> const& mine) {
-  std::vector<double> all(mine.size() * static_cast<std::size_t>(ranks.size())), sums(mine.size(), 0.0);
-  ranks.all_gather(mine.data(), static_cast<std::int64_t>(mine.size() * sizeof(double)), all.data());
-  for (std::size_t i = 0; i < all.size(); ++i)
-    sums[i % mine.size()] += all[i];
-  return sums;
-}
-
-/// The least over the ranks of every entry of lists of equal length.
-std::vector<double> least_of_lists(Communicator& ranks, std::vector<double> const& mine) {
-  std::vector<double> all(mine.size() * static_cast<std::size_t>(ranks.size())), least(mine);
-  ranks.all_gather(mine.data(), static_cast<std::int64_t>(mine.size() * sizeof(double)), all.data());
-  for (std::size_t i = 0; i < all.size(); ++i)
-    least[i % mine.size()] = std::min(least[i % mine.size()], all[i]);
-  return least;
+/// Every entry becomes the least over the ranks.
+void least_of_lists(Communicator& ranks, std::vector<double>& values) {
+  combine_lists(
+      ranks, std::span(values), [](double& least, double value) { least = std::min(least, value); }, Communicator::Order::of_ranks);
 }
 
 /// Boundaries, or surfaces inside the mesh, from what the ranks have of them; all of these ids.
@@ -45,8 +34,8 @@ std::map<unsigned, assembly::BoundaryFlux> sum_faces(Communicator& ranks, std::s
     sums.insert(sums.end(), {faces.area, faces.flux, faces.integral_u});
     least.insert(least.end(), {faces.min, -faces.max});
   }
-  sums = sum_lists(ranks, sums);
-  least = least_of_lists(ranks, least);
+  sum_lists(ranks, std::span(sums));
+  least_of_lists(ranks, least);
   std::map<unsigned, assembly::BoundaryFlux> all;
   std::size_t i = 0;
   for (unsigned const id : ids) {
@@ -69,7 +58,7 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
   auto const add_range = [&](auto const& values) { least.insert(least.end(), {values.min, -values.max}); };
   for (unsigned const id : mesh.material_ids)
     add_range(mine ? of(mine->materials, id) : assembly::MaterialValues{});
-  least = least_of_lists(ranks, least);
+  least_of_lists(ranks, least);
   auto next_least = least.begin();
   auto const set_range = [&](auto& values) {
     values.min = *next_least++;
@@ -85,8 +74,8 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
     assembly::MaterialValues const values = mine ? of(mine->materials, id) : assembly::MaterialValues{};
     list.insert(list.end(), {mine ? of(mine->volumes, id) : 0, values.integral_u, values.energy});
   }
-  auto const sums = sum_lists(ranks, list);
-  auto next = sums.begin();
+  sum_lists(ranks, std::span(list));
+  auto next = list.begin();
   all.integral_u = *next++;
   all.energy = *next++;
   double volume = 0;
@@ -123,8 +112,8 @@ assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, s
     if (mesh.own)
       places = mesh.own->extreme_places(u, all.most_low(), all.least_high());
   });
-  for (assembly::ExtremePlaces const& of_rank : gather(team.communicator(), places))
-    places.add(of_rank);
+  auto const add = [](assembly::ExtremePlaces& whole, assembly::ExtremePlaces const& of_rank) { whole.add(of_rank); };
+  places = combined(team.communicator(), places, add, Communicator::Order::of_ranks);
   all.min_at = *places.low;
   all.max_at = *places.high;
   if (mesh.whole.periodic) {
@@ -134,8 +123,8 @@ assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, s
   std::vector<double> fluxes;
   for (unsigned const id : mesh.whole.boundary_ids)
     fluxes.push_back(by_residuals.boundaries[id].flux);
-  auto const sums = sum_lists(team.communicator(), fluxes);
-  auto next = sums.begin();
+  sum_lists(team.communicator(), std::span(fluxes));
+  auto next = fluxes.begin();
   for (unsigned const id : mesh.whole.boundary_ids)
     all.boundaries[id].flux += *next++;
   auto surfaces = sum_faces(team.communicator(), mesh.whole.inner_ids, by_residuals.surfaces);
@@ -197,12 +186,7 @@ std::pair<double, double> range_of_k(RankMesh const& mesh, RankTeam& team, std::
     auto const residual = mesh.around->residual(u_around, {});
     mine = {residual.smallest_k, residual.largest_k};
   });
-  std::pair<double, double> result{mine[0], mine[1]};
-  for (auto const& [smallest, largest] : gather(team.communicator(), mine)) {
-    result.first = std::min(result.first, smallest);
-    result.second = std::max(result.second, largest);
-  }
-  return result;
+  return {-max_over(team.communicator(), -mine[0]), max_over(team.communicator(), mine[1])};
 }
 
 assembly::ErrorNorms errors_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u) {

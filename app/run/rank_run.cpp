@@ -12,12 +12,12 @@
 namespace poisson::app {
 
 void require_same_configuration(RunConfig const& config, RankTeam& team) {
-  auto const all = gather_texts(team.communicator(), resolved_yaml(config));
+  std::string const mine = resolved_yaml(config);
+  int const differs = -max_over(team.communicator(), -(team.of_first(mine) != mine ? team.rank() : team.size()));
   team.together([&] {
-    for (std::size_t rank = 1; rank < all.size(); ++rank)
-      if (all[rank] != all[0])
-        throw InputError("the ranks have different configurations: rank " + std::to_string(rank) +
-                         " has another one than rank 0; give all of them the same file and options");
+    if (differs < team.size())
+      throw InputError("the ranks have different configurations: rank " + std::to_string(differs) +
+                       " has another one than rank 0; give all of them the same file and options");
   });
 }
 

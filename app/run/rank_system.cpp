@@ -7,6 +7,7 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/core/row_map.hpp"
 #include "gpu/elements/lattice_rows.hpp"
 #include "gpu/elements/lattice_system.hpp"
 #include "gpu/formats/rank_matrix.hpp"
@@ -257,9 +258,7 @@ void RankSystem::assemble_block(Context& context) {
   });
   // Nodes without a Dirichlet value are a box, too.
   std::array<std::int64_t, 3> nodes = mesh_.box->node_blocks().nodes, free = nodes;
-  for (auto const& of_rank : gather(team_.communicator(), dirichlet))
-    for (std::size_t face = 0; face < dirichlet.size(); ++face)
-      dirichlet[face] = dirichlet[face] || of_rank[face];
+  combine_lists(team_.communicator(), std::span<bool>(dirichlet), [](bool& one, bool other) { one = one || other; });
   for (std::size_t face = 0; face < dirichlet.size(); ++face)
     free[face / 2] -= dirichlet[face] ? 1 : 0;
   nnz_ = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + nodes[0] * nodes[1] * nodes[2] - free[0] * free[1] * free[2];
@@ -363,7 +362,7 @@ void RankSystem::sum_sources() {
       of_points = mesh_.around->point_loads().integrals.sum;
   });
   Communicator& ranks = team_.communicator();
-  integral_f_ = sum_over(ranks, of_parts) + gather(ranks, of_points).front();  // every part knows all points
+  integral_f_ = sum_over(ranks, of_parts) + of_first(ranks, of_points);  // every part knows all points
 }
 
 void RankSystem::store(Stages& stages) {
@@ -394,7 +393,7 @@ void RankSystem::make_compatible() {
   if (has_ties_)
     restrict_to_free(mesh_, team_, weights);
   double const total = sum_over(ranks, std::accumulate(b_.begin(), b_.end(), 0.0));
-  absolute = sum_over(ranks, absolute) + gather(ranks, of_points).front();
+  absolute = sum_over(ranks, absolute) + of_first(ranks, of_points);
   volume_ = sum_over(ranks, std::accumulate(weights_.begin(), weights_.end(), 0.0));
   exact = {sum_over(ranks, exact.integral), sum_over(ranks, exact.volume)};
   team_.together([&] {
@@ -483,16 +482,14 @@ RankNestedSpaces RankSystem::nested_lattices() const {
     std::vector<std::int32_t> of_rows;  // the numbers of its own unknowns, ascending
     for (std::int32_t const row : space.unknowns)
       of_rows.push_back(static_cast<std::int32_t>(numbers[static_cast<std::size_t>(row)]));
-    std::vector<std::vector<std::int32_t>> wanted(static_cast<std::size_t>(team_.size()));
+    RankLists<std::int32_t> wanted, rows;
     for (auto const& unknown : space.others)
-      wanted[static_cast<std::size_t>(unknown.rank)].push_back(unknown.number);
-    std::vector<std::vector<std::int32_t>> rows;
-    for (auto const& list : swap_lists(team_.communicator(), wanted))
-      rows.push_back(assembly::places_in(of_rows, list));
-    rows = swap_lists(team_.communicator(), rows);
-    for (std::size_t rank = 0; rank < rows.size(); ++rank)
-      for (std::int32_t const row : rows[rank])
-        next.others.push_back({static_cast<int>(rank), row});
+      wanted[unknown.rank].push_back(unknown.number);
+    for (auto const& [rank, list] : swap_lists(team_.communicator(), wanted))
+      rows[rank] = assembly::places_in(of_rows, list);
+    for (auto const& [rank, list] : swap_lists(team_.communicator(), rows))
+      for (std::int32_t const row : list)
+        next.others.push_back({rank, row});
     // Rows of P are those of the larger space.
     next.p = std::move(space.p);
     next.rows = std::move(space.unknowns);
@@ -514,24 +511,19 @@ RankNestedSpace RankSystem::space_of_order_one() const {
   auto const begin_of = [&](std::size_t row) { return static_cast<std::size_t>(around.row_ptr[unknowns[row]]); };
   auto const end_of = [&](std::size_t row) { return static_cast<std::size_t>(around.row_ptr[unknowns[row] + 1]); };
   // By row: its place among the vertices, or -1; those of ghosts are at their ranks.
-  std::vector<double> places(n, -1.0);
+  std::vector<std::int32_t> columns(n, -1);  // of P, by place of the matrix
   for (std::size_t row = 0; row < n; ++row)
     if (end_of(row) - begin_of(row) == 1) {
-      places[row] = static_cast<double>(result.rows.size());
+      columns[row] = static_cast<std::int32_t>(result.rows.size());
       result.rows.push_back(static_cast<std::int32_t>(row));
     }
-  std::vector<std::int32_t> columns;  // of P, by place of the matrix
-  for (double const place : places)
-    columns.push_back(static_cast<std::int32_t>(place));
-  auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, team_.communicator(), mesh_.neighbors);
-  exchange.start(places.data());
-  double const* ghost = exchange.finish();
+  auto const of_ghosts = values_of_ghosts<std::int32_t>(team_.communicator(), mesh_.neighbors, columns);
+  auto ghost = of_ghosts.begin();
   for (RankNeighbor const& neighbor : mesh_.neighbors)
     for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i, ++ghost) {
       columns.push_back(*ghost < 0 ? -1 : static_cast<std::int32_t>(result.rows.size() + result.others.size()));
       if (*ghost >= 0)
-        result.others.push_back({neighbor.rank, static_cast<std::int32_t>(*ghost)});
+        result.others.push_back({neighbor.rank, *ghost});
     }
   result.p.n_rows = mesh_.n_rows;
   result.p.n_columns = static_cast<std::int64_t>(result.rows.size() + result.others.size());
@@ -597,13 +589,11 @@ void RankSystem::correct(std::span<double const> d, double sign, std::span<doubl
 HostVector<double> RankSystem::around_of_rows(std::span<double const> x) const {
   bool const tied = mesh_.whole.periodic;
   HostVector<std::int32_t> const& places = tied ? places_ : mesh_.places;
-  auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, team_.communicator(), tied ? neighbors_ : mesh_.neighbors);
-  exchange.start(x.data());
-  double const* const ghosts = exchange.finish();
+  auto const ghosts = values_of_ghosts<double>(team_.communicator(), tied ? neighbors_ : mesh_.neighbors, x);
   HostVector<double> u(places.size());
   for (std::size_t i = 0; i < u.size(); ++i)
-    u[i] = places[i] < mesh_.n_rows ? x[static_cast<std::size_t>(places[i])] : ghosts[places[i] - mesh_.n_rows];
+    u[i] = places[i] < mesh_.n_rows ? x[static_cast<std::size_t>(places[i])]
+                                    : ghosts[static_cast<std::size_t>(places[i] - mesh_.n_rows)];
   return u;
 }
 

@@ -55,25 +55,26 @@ RankTeam& alone_team() {
 
 void RankTeam::agree(std::exception_ptr const& failure, bool tells_rank) {
   RankFailure const mine = rank_failure_of(failure);
-  auto const kinds = gather(communicator_, mine.kind);
-  if (std::all_of(kinds.begin(), kinds.end(), [](FailureKind kind) { return kind == FailureKind::none; }))
+  // The lowest rank whose failure is no interrupt; behind all ranks those that were interrupted, and then those without a failure.
+  int const n = size();
+  int const first = -max_over(communicator_, -(mine.kind == FailureKind::none        ? 2 * n
+                                               : mine.kind == FailureKind::interrupt ? n + rank()
+                                                                                     : rank()));
+  if (first == 2 * n)
     return;
-  agreed_ = true;
-  auto const keys = gather_texts(communicator_, mine.key), messages = gather_texts(communicator_, mine.message);
-  auto found = std::find_if(kinds.begin(), kinds.end(),
-                            [](FailureKind kind) { return kind != FailureKind::none && kind != FailureKind::interrupt; });
-  if (found == kinds.end()) {
-    agreed_ = false;  // which is no error
+  if (first >= n) {  // which is no error
     share_interrupt(communicator_);
     throw Interrupted();
   }
-  auto const rank = static_cast<std::size_t>(found - kinds.begin());
-  tells_rank = tells_rank &&
-               std::any_of(messages.begin(), messages.end(), [&](std::string const& other) { return other != messages[rank]; });
-  std::string const message = tells_rank ? told_by(static_cast<int>(rank), messages[rank]) : messages[rank];
-  switch (*found) {
+  agreed_ = true;
+  FailureKind const kind = of_rank(communicator_, first, mine.kind);
+  std::string const key = text_of_rank(communicator_, first, mine.key);
+  std::string message = text_of_rank(communicator_, first, mine.message);
+  if (any_of_ranks(communicator_, mine.message != message) && tells_rank)
+    message = told_by(first, message);
+  switch (kind) {
   case FailureKind::input:
-    throw InputError(keys[rank], message);
+    throw InputError(key, message);
   case FailureKind::memory:
     throw OutOfMemoryError(message);
   case FailureKind::environment:
@@ -91,21 +92,27 @@ int RankTeam::n_on_this_machine() const {
 }
 
 std::string RankTeam::of_first(std::string const& text) {
-  return is_alone() ? text : gather_texts(communicator_, text).front();
+  return text_of_rank(communicator_, 0, text);
 }
 
 std::vector<char> RankTeam::sent_by_first(int receiver, std::vector<char> const& bytes) {
   constexpr std::int64_t most_at_once = std::int64_t{1} << 30;  // a message of MPI has fewer than 2^31 bytes
-  std::int64_t const n = gather(communicator_, static_cast<std::int64_t>(bytes.size())).front();
   std::vector<char> received;
-  for (std::int64_t sent = 0; sent < n; sent += most_at_once) {
-    std::vector<std::vector<char>> to(static_cast<std::size_t>(size()));
+  std::int64_t const n = poisson::of_first(communicator_, std::ssize(bytes));
+  if (rank() == receiver)
+    received.resize(static_cast<std::size_t>(n));
+  for (std::int64_t sent = 0; sent < n && receiver != 0; sent += most_at_once) {
+    std::vector<Message> sends, receives;
+    std::int64_t const size = std::min(n - sent, most_at_once);
     if (is_first())
-      to[static_cast<std::size_t>(receiver)].assign(bytes.begin() + sent, bytes.begin() + std::min(n, sent + most_at_once));
-    std::vector<char> const from = std::move(swap_lists(communicator_, to).front());
-    received.insert(received.end(), from.begin(), from.end());
+      sends.push_back({receiver, const_cast<char*>(bytes.data()) + sent, size});
+    if (rank() == receiver)
+      receives.push_back({0, received.data() + sent, size});
+    auto const exchange = communicator_.make_exchange(sends, receives);
+    exchange->start();
+    exchange->finish();
   }
-  return received;
+  return receiver == 0 && is_first() ? bytes : received;
 }
 
 }  // namespace poisson::app

@@ -2,13 +2,13 @@
 
 #include "app/run/rank_mesh.hpp"
 #include "gpu/core/communicator.hpp"
-#include "gpu/formats/rank_matrix.hpp"
-#include "gpu/kernels/backends.hpp"
+#include "gpu/core/row_map.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -27,13 +27,9 @@ struct RankRow {
 
 /// The rows of the unknowns around, on the ranks that have them. Collective.
 std::vector<RankRow> rows_around(RankMesh const& mesh, RankTeam& team) {
-  HostVector<double> own(static_cast<std::size_t>(mesh.n_rows));  // the numbers are exact
-  for (std::size_t i = 0; i < own.size(); ++i)
-    own[i] = static_cast<double>(i);
-  auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, team.communicator(), mesh.neighbors);
-  exchange.start(own.data());
-  double const* const ghosts = exchange.finish();
+  std::vector<std::int32_t> own(static_cast<std::size_t>(mesh.n_rows));
+  std::iota(own.begin(), own.end(), 0);
+  auto const ghosts = values_of_ghosts<std::int32_t>(team.communicator(), mesh.neighbors, own);
   std::vector<int> rank_of_ghost;
   for (RankNeighbor const& neighbor : mesh.neighbors)
     rank_of_ghost.insert(rank_of_ghost.end(), static_cast<std::size_t>(neighbor.n_ghosts), neighbor.rank);
@@ -41,8 +37,7 @@ std::vector<RankRow> rows_around(RankMesh const& mesh, RankTeam& team) {
   rows.reserve(mesh.places.size());
   for (std::int32_t const place : mesh.places) {
     auto const ghost = static_cast<std::size_t>(std::max<std::int64_t>(place - mesh.n_rows, 0));
-    rows.push_back(place < mesh.n_rows ? RankRow{team.rank(), place}
-                                       : RankRow{rank_of_ghost[ghost], static_cast<std::int32_t>(ghosts[ghost])});
+    rows.push_back(place < mesh.n_rows ? RankRow{team.rank(), place} : RankRow{rank_of_ghost[ghost], ghosts[ghost]});
   }
   return rows;
 }
@@ -117,15 +112,14 @@ void tie_unknowns(RankMesh& mesh, RankTeam& team) {
 
 TiedRows tie_rows(RankMesh const& mesh, RankTeam& team, CsrMatrix const& assembled, HostVector<double> const& rhs) {
   Communicator& ranks = team.communicator();
-  auto const n_ranks = static_cast<std::size_t>(team.size());
   int const me = team.rank();
   auto const n = static_cast<std::size_t>(mesh.n_rows);
   TiedRows result;
   auto const rows = tied_rows_around(mesh, team);
 
   // Rows of tied unknowns go to those that they are tied to.
-  std::vector<std::vector<RowEntry>> entries(n_ranks);
-  std::vector<std::vector<RowValue>> loads(n_ranks);
+  RankLists<RowEntry> entries;
+  RankLists<RowValue> loads;
   std::vector<std::int32_t> around_of_row(n);
   std::vector<std::uint8_t> is_tied(n, 0);
   team.together([&] {
@@ -140,26 +134,22 @@ TiedRows tie_rows(RankMesh const& mesh, RankTeam& team, CsrMatrix const& assembl
       if (mesh.places[i] >= mesh.n_rows)
         continue;
       is_tied[static_cast<std::size_t>(mesh.places[i])] = 1;
-      auto const to = static_cast<std::size_t>(tie.rank);
       double load = rhs[i];
       for (auto e = assembled.row_ptr[i]; e < assembled.row_ptr[i + 1]; ++e) {
         auto const column = static_cast<std::size_t>(assembled.columns[e]);
-        entries[to].push_back({tie.row, rows[column].row, rows[column].rank, assembled.values[e]});
+        entries[tie.rank].push_back({tie.row, rows[column].row, rows[column].rank, assembled.values[e]});
         load -= assembled.values[e] * result.offsets[column];
       }
-      loads[to].push_back({tie.row, load});
+      loads[tie.rank].push_back({tie.row, load});
     }
   });
-  auto const entries_here = swap_lists(ranks, entries);
-  auto const loads_here = swap_lists(ranks, loads);
+  std::vector<RowEntry> added = swap_lists(ranks, entries).joined();
+  std::vector<RowValue> const loads_here = swap_lists(ranks, loads).joined();
 
   // Whose entries are needed now.
-  std::vector<RowEntry> added;
   std::vector<RankRow> ghosts;
-  std::vector<std::vector<std::int32_t>> wanted(n_ranks);
+  RankLists<std::int32_t> wanted;
   team.together([&] {
-    for (auto const& list : entries_here)
-      added.insert(added.end(), list.begin(), list.end());
     std::stable_sort(added.begin(), added.end(), [](RowEntry const& a, RowEntry const& b) { return a.row < b.row; });
     for (RankRow const& row : rows)
       if (row.rank != me)
@@ -170,14 +160,11 @@ TiedRows tie_rows(RankMesh const& mesh, RankTeam& team, CsrMatrix const& assembl
     std::sort(ghosts.begin(), ghosts.end());
     ghosts.erase(std::unique(ghosts.begin(), ghosts.end()), ghosts.end());
     for (RankRow const& ghost : ghosts)
-      wanted[static_cast<std::size_t>(ghost.rank)].push_back(ghost.row);
+      wanted[ghost.rank].push_back(ghost.row);
   });
-  auto const sent = swap_lists(ranks, wanted);
+  result.rows.neighbors = neighbors_of(ranks, wanted);
 
   team.together([&] {
-    for (std::size_t other = 0; other < n_ranks; ++other)
-      if (!sent[other].empty() || !wanted[other].empty())
-        result.rows.neighbors.push_back({static_cast<int>(other), sent[other], std::ssize(wanted[other])});
     auto const place_of = [&](RankRow const& row) {
       return row.rank == me
                  ? row.row
@@ -221,24 +208,22 @@ TiedRows tie_rows(RankMesh const& mesh, RankTeam& team, CsrMatrix const& assembl
         }
       matrix->row_ptr.push_back(std::ssize(matrix->columns));
     }
-    for (auto const& list : loads_here)
-      for (RowValue const& load : list)
-        result.rhs[static_cast<std::size_t>(load.row)] += load.value;
+    for (RowValue const& load : loads_here)
+      result.rhs[static_cast<std::size_t>(load.row)] += load.value;
     result.rows.matrix = std::move(matrix);
   });
   return result;
 }
 
 void restrict_to_free(RankMesh const& mesh, RankTeam& team, HostVector<double>& f) {
-  std::vector<std::vector<RowValue>> to(static_cast<std::size_t>(team.size()));
+  RankLists<RowValue> to;
   for (RankTie const& tie : mesh.ties)
     if (std::int32_t const row = mesh.places[static_cast<std::size_t>(tie.unknown)]; row < mesh.n_rows) {
-      to[static_cast<std::size_t>(tie.rank)].push_back({tie.row, f[static_cast<std::size_t>(row)]});
+      to[tie.rank].push_back({tie.row, f[static_cast<std::size_t>(row)]});
       f[static_cast<std::size_t>(row)] = 0;
     }
-  for (auto const& list : swap_lists(team.communicator(), to))
-    for (RowValue const& value : list)
-      f[static_cast<std::size_t>(value.row)] += value.value;
+  for (RowValue const& value : swap_lists(team.communicator(), to).joined())
+    f[static_cast<std::size_t>(value.row)] += value.value;
 }
 
 void hold_first_unknown(RankMesh const& mesh, RankTeam& team, RankRows& rows, HostVector<double>& rhs) {
@@ -247,15 +232,12 @@ void hold_first_unknown(RankMesh const& mesh, RankTeam& team, RankRows& rows, Ho
   for (std::size_t i = 0; i < mesh.places.size(); ++i)
     if (mesh.places[i] < mesh.n_rows && mesh.around_of_whole(static_cast<std::int64_t>(i)) == 0)
       mine = {team.rank(), mesh.places[i]};
-  HostVector<double> is_held(static_cast<std::size_t>(mesh.n_rows), 0.0);
+  std::vector<std::uint8_t> is_held(static_cast<std::size_t>(mesh.n_rows), 0);
   if (mine.rank >= 0)
     is_held[static_cast<std::size_t>(mine.row)] = 1;
-  auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, team.communicator(), rows.neighbors);
-  exchange.start(is_held.data());
-  double const* const ghosts = exchange.finish();
+  auto const of_ghosts = values_of_ghosts<std::uint8_t>(team.communicator(), rows.neighbors, is_held);
   team.together([&] {
-    is_held.insert(is_held.end(), ghosts, ghosts + rows.n_ghosts());
+    is_held.insert(is_held.end(), of_ghosts.begin(), of_ghosts.end());
     auto matrix = std::make_shared<CsrMatrix>(*rows.matrix);
     for (std::int64_t row = 0; row < matrix->n_rows; ++row)
       for (auto e = matrix->row_ptr[row]; e < matrix->row_ptr[row + 1]; ++e) {

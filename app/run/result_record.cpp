@@ -66,10 +66,8 @@ json json_of(RankFigures const& figures) {
 
 }  // namespace
 
-RankFigures::RankFigures(std::vector<double> const& of_ranks)
-    : smallest(*std::min_element(of_ranks.begin(), of_ranks.end())),
-      largest(*std::max_element(of_ranks.begin(), of_ranks.end())),
-      mean(std::accumulate(of_ranks.begin(), of_ranks.end(), 0.0) / static_cast<double>(of_ranks.size())) {}
+RankFigures::RankFigures(Communicator& ranks, double mine)
+    : smallest(-max_over(ranks, -mine)), largest(max_over(ranks, mine)), mean(sum_over(ranks, mine) / ranks.size()) {}
 
 std::string to_json(ResultRecord const& r) {
   json out = {{"poisson_version", POISSON_VERSION},

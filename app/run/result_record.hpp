@@ -25,8 +25,8 @@ struct RankFigures {
   double smallest = 0, largest = 0, mean = 0;
 
   RankFigures() = default;
-  /// Precondition: there are ranks.
-  explicit RankFigures(std::vector<double> const& of_ranks);
+  /// Of all ranks, on all of them. Collective.
+  RankFigures(Communicator& ranks, double mine);
 };
 
 /// The contents of result.json (docs/result_json.md); filled as the run proceeds. Times in seconds, sizes in bytes.

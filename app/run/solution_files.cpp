@@ -3,9 +3,8 @@
 #include "app/io/output_mesh.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
+#include "gpu/core/row_map.hpp"
 #include "gpu/core/threads.hpp"
-#include "gpu/formats/rank_matrix.hpp"
-#include "gpu/kernels/backends.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include <cstdint>
 #include <future>
 #include <utility>
+#include <vector>
 
 namespace poisson::app {
 
@@ -126,19 +126,15 @@ HostVector<double> SolutionFiles::flux_at_own_nodes() const {
       around = mesh_.around->flux_at_nodes(u_around_, output_nodes(config_));
     result.resize(3 * mesh_.in_own.size());
   });
-  auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, team_.communicator(), mesh_.neighbors);
-  HostVector<double> rows(static_cast<std::size_t>(mesh_.n_rows));
-  for (std::size_t d = 0; d < 3; ++d) {
-    for (std::size_t i = 0; i < mesh_.places.size(); ++i)
-      if (mesh_.places[i] < mesh_.n_rows)
-        rows[static_cast<std::size_t>(mesh_.places[i])] = around[3 * i + d];
-    exchange.start(rows.data());
-    double const* const ghosts = exchange.finish();
-    for (std::size_t i = 0; i < mesh_.in_own.size(); ++i) {
-      std::int32_t const place = mesh_.places[static_cast<std::size_t>(mesh_.in_own[i])];
-      result[3 * i + d] = place < mesh_.n_rows ? rows[static_cast<std::size_t>(place)] : ghosts[place - mesh_.n_rows];
-    }
+  std::vector<std::array<double, 3>> rows(static_cast<std::size_t>(mesh_.n_rows));
+  for (std::size_t i = 0; i < mesh_.places.size(); ++i)
+    if (mesh_.places[i] < mesh_.n_rows)
+      std::copy_n(&around[3 * i], 3, rows[static_cast<std::size_t>(mesh_.places[i])].begin());
+  auto const ghosts = values_of_ghosts<std::array<double, 3>>(team_.communicator(), mesh_.neighbors, rows);
+  rows.insert(rows.end(), ghosts.begin(), ghosts.end());
+  for (std::size_t i = 0; i < mesh_.in_own.size(); ++i) {
+    auto const place = mesh_.places[static_cast<std::size_t>(mesh_.in_own[i])];
+    std::copy_n(rows[static_cast<std::size_t>(place)].begin(), 3, &result[3 * i]);
   }
   return result;
 }

@@ -175,13 +175,13 @@ SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam&
     system = read_system(config, console);
     sizes = {system.matrix->n_rows, system.matrix->nnz()};
   });
-  sizes = gather(team.communicator(), sizes).front();
+  sizes = of_first(team.communicator(), sizes);
   begin_record(stages.record, config, sizes[0], sizes[1]);
   null_space = std::move(system.null_space);
   defect = system.defect;
   if (system.matrix != nullptr)
     stages.box_nodes = box_nodes_of(*system.matrix);
-  null_space.constants = gather(team.communicator(), static_cast<std::int32_t>(null_space.constants ? 1 : 0)).front() != 0;
+  null_space.constants = of_first(team.communicator(), null_space.constants);
   return shared_out(std::move(system.matrix), std::move(system.b), team);
 }
 

@@ -11,6 +11,7 @@
 #include "app/run/versions.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/core/place_text.hpp"
+#include "gpu/core/row_map.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/elements/operator_of_rank.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -217,7 +218,7 @@ void Stages::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
         format = local->format();
       }
     });
-    format = gather(ranks, format).front();
+    format = of_first(ranks, format);
     team_.together([&] {
       if (local != nullptr)
         return;
@@ -267,7 +268,7 @@ void Stages::record_matrix_of_ranks() {
   Communicator& ranks = team_.communicator();
   record_devices();
   record.matrix_bytes = sum_over(ranks, rank_matrix_->bytes());
-  record.bytes_of_ranks = RankFigures(gather(ranks, static_cast<double>(rank_matrix_->bytes())));
+  record.bytes_of_ranks = RankFigures(ranks, static_cast<double>(rank_matrix_->bytes()));
   report_stage(Stage::convert, std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)) +
                                    " on " + std::to_string(team_.size()) + " ranks");
 }
@@ -386,13 +387,10 @@ HostVector<double> Stages::true_residual_of(std::span<double const> b, std::span
     return matrix_ != nullptr ? residual_of(CsrResidualCheck(*matrix_), x, b, x_low)
                               : residual_of(StoredResidualCheck(*stored_), x, b, x_low);
   Communicator& ranks = team_.communicator();
-  auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, ranks, rows_.neighbors);
   auto const with_ghosts = [&](std::span<double const> own) {
-    exchange.start(own.data());
-    double const* const ghosts = exchange.finish();
+    auto const ghosts = values_of_ghosts<double>(ranks, rows_.neighbors, own);
     HostVector<double> all(own.begin(), own.end());
-    all.insert(all.end(), ghosts, ghosts + rows_.n_ghosts());
+    all.insert(all.end(), ghosts.begin(), ghosts.end());
     return all;
   };
   bool const extended = any_of_ranks(ranks, !x_low.empty());
@@ -467,12 +465,11 @@ void Stages::gather_figures() {
   Communicator& ranks = team_.communicator();
   record.ranks = ranks.size();
   for (auto const& [stage, name] : Names<Stage>::values)
-    record.seconds_of_ranks.emplace_back(stage, RankFigures(gather(ranks, record.clock.seconds(stage))));
-  record.host_peak_of_ranks = RankFigures(gather(ranks, static_cast<double>(host_peak_bytes())));
-  record.rows_of_ranks = RankFigures(gather(ranks, static_cast<double>(rank_matrix_ != nullptr ? rank_matrix_->n_rows() : 0)));
+    record.seconds_of_ranks.emplace_back(stage, RankFigures(ranks, record.clock.seconds(stage)));
+  record.host_peak_of_ranks = RankFigures(ranks, static_cast<double>(host_peak_bytes()));
+  record.rows_of_ranks = RankFigures(ranks, static_cast<double>(rank_matrix_ != nullptr ? rank_matrix_->n_rows() : 0));
   record.host_peak_bytes = static_cast<std::int64_t>(record.host_peak_of_ranks.largest);
-  auto const device_peaks = gather(ranks, record.device_peak_bytes);
-  record.device_peak_bytes = *std::max_element(device_peaks.begin(), device_peaks.end());
+  record.device_peak_bytes = max_over(ranks, record.device_peak_bytes);
 }
 
 void Stages::write_configuration(Configuration const& configuration) {
@@ -492,7 +489,7 @@ ExitCode Stages::finish() {
   share_interrupt(team_.communicator());
   ExitCode code = exit_done;
   team_.on_first([&] { code = finish_on_first(); });
-  return gather(team_.communicator(), code).front();
+  return of_first(team_.communicator(), code);
 }
 
 ExitCode Stages::finish_on_first() {

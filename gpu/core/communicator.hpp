@@ -1,10 +1,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,6 +37,17 @@ public:
 /// collective: all ranks call it, in the same order. Sizes agree unless a function says otherwise.
 class Communicator {
 public:
+  /// Makes `into` what `into` and `from` are together; `count` values each.
+  using Combine = void (*)(void* into, void const* from, std::int64_t count);
+  /// In which order the values of ranks are combined.
+  enum class Order {
+    any,      ///< for what has the same bits in every order, such as maxima and sums of integers
+    of_ranks  ///< the values of ranks_of_block consecutive ranks in the order of the ranks; then those of these blocks in theirs
+  };
+  static constexpr int ranks_of_block = 64;
+  /// Where so many bytes from this rank are to be put.
+  using Room = std::function<void*(int rank, std::int64_t bytes)>;
+
   Communicator() = default;
   Communicator(Communicator const&) = delete;
   Communicator& operator=(Communicator const&) = delete;
@@ -44,6 +57,14 @@ public:
   /// Puts the `bytes` bytes of every rank one after another into `all`, in the order of the ranks.
   virtual void all_gather(void const* mine, std::int64_t bytes, void* all) = 0;
   virtual void barrier() = 0;
+  /// All ranks get the bytes that rank `from` has.
+  virtual void broadcast(int from, void* data, std::int64_t bytes) = 0;
+  /// All ranks get the combination of the values of all, `count` of `size` bytes each, with the same bits. No rank gets more than
+  /// some ranks_of_block lists.
+  virtual void combine(void* values, std::int64_t count, std::int64_t size, Combine into, Order order) = 0;
+  /// Sends messages to other ranks, at most one to each, which do not know of them before; calls room() for each that comes. What a
+  /// rank does depends on its own messages, and hardly on the number of ranks.
+  virtual void deliver(std::span<Message const> sends, Room const& room) = 0;
   /// Ranks name each other: what one sends to another the other receives, with as many bytes. At most one message each way between
   /// two ranks. The communicator and the buffers outlive the result.
   [[nodiscard]] virtual std::unique_ptr<Exchange> make_exchange(std::span<Message const> sends,
@@ -166,31 +187,116 @@ template <class T>
   return all;
 }
 
-/// What every rank sends to every other one, itself included; of any lengths. The
-/// result is what each has sent to this one.
+/// A list for each of some ranks, by rank ascending; all others have an empty one.
 template <class T>
-[[nodiscard]] std::vector<std::vector<T>> swap_lists(Communicator& ranks, std::vector<std::vector<T>> const& to) {
-  auto const n = static_cast<std::size_t>(ranks.size()), me = static_cast<std::size_t>(ranks.rank());
-  std::vector<std::int64_t> lengths, all(n * n);
-  for (auto const& list : to)
-    lengths.push_back(std::ssize(list));
-  ranks.all_gather(lengths.data(), static_cast<std::int64_t>(n * sizeof(std::int64_t)), all.data());
-  std::vector<std::vector<T>> from(n);
-  std::vector<Message> sends, receives;
-  std::vector<std::vector<T>> outgoing = to;
-  for (std::size_t other = 0; other < n; ++other) {
-    from[other].resize(static_cast<std::size_t>(all[other * n + me]));
-    auto const rank = static_cast<int>(other);
-    if (other != me && !outgoing[other].empty())
-      sends.push_back({rank, outgoing[other].data(), std::ssize(outgoing[other]) * std::int64_t{sizeof(T)}});
-    if (other != me && !from[other].empty())
-      receives.push_back({rank, from[other].data(), std::ssize(from[other]) * std::int64_t{sizeof(T)}});
+class RankLists {
+public:
+  [[nodiscard]] std::vector<T>& operator[](int rank) { return lists_[rank]; }
+  [[nodiscard]] std::vector<T> const& operator[](int rank) const {
+    static std::vector<T> const empty;
+    auto const found = lists_.find(rank);
+    return found == lists_.end() ? empty : found->second;
   }
-  from[me] = to[me];
-  auto const exchange = ranks.make_exchange(sends, receives);
-  exchange->start();
-  exchange->finish();
+  [[nodiscard]] auto begin() const { return lists_.begin(); }
+  [[nodiscard]] auto end() const { return lists_.end(); }
+  /// All of them in one.
+  [[nodiscard]] std::vector<T> joined() const {
+    std::vector<T> all;
+    for (auto const& [rank, list] : lists_)
+      all.insert(all.end(), list.begin(), list.end());
+    return all;
+  }
+
+private:
+  std::map<int, std::vector<T>> lists_;
+};
+
+/// Sends each of these lists, of any lengths, to its rank, which may be this one. The result is what ranks have sent to this one.
+template <class T>
+[[nodiscard]] RankLists<T> swap_lists(Communicator& ranks, RankLists<T> const& to) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  RankLists<T> from;
+  std::vector<Message> sends;
+  for (auto const& [rank, list] : to)
+    if (rank == ranks.rank())
+      from[rank] = list;
+    else if (!list.empty())  // which is only read
+      sends.push_back({rank, const_cast<T*>(list.data()), std::ssize(list) * std::int64_t{sizeof(T)}});
+  ranks.deliver(sends, [&](int rank, std::int64_t bytes) {
+    from[rank].resize(static_cast<std::size_t>(bytes) / sizeof(T));
+    return static_cast<void*>(from[rank].data());
+  });
   return from;
+}
+
+/// The value of one rank, on all.
+template <class T>
+[[nodiscard]] T of_rank(Communicator& ranks, int rank, T value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  ranks.broadcast(rank, &value, sizeof(T));
+  return value;
+}
+template <class T>
+[[nodiscard]] T of_first(Communicator& ranks, T value) {
+  return of_rank(ranks, 0, value);
+}
+/// The same for a text of any length below 2^31.
+[[nodiscard]] inline std::string text_of_rank(Communicator& ranks, int rank, std::string text) {
+  text.resize(static_cast<std::size_t>(of_rank(ranks, rank, std::ssize(text))));
+  ranks.broadcast(rank, text.data(), std::ssize(text));
+  return text;
+}
+
+// Sums, maxima and conditions over the ranks; all ranks get the same bits. One rank that is alone gets its own value, bit for bit,
+// and nothing is allocated.
+
+/// values[i] becomes what those of all ranks are together; into(T& a, T const& b), which has no state, puts b into a.
+template <class T, class Into>
+void combine_lists(Communicator& ranks, std::span<T> values, Into, Communicator::Order order = Communicator::Order::any) {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_empty_v<Into>);
+  if (ranks.is_alone() || values.empty())
+    return;
+  auto const combine = [](void* into, void const* from, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i)
+      Into{}(static_cast<T*>(into)[i], static_cast<T const*>(from)[i]);
+  };
+  ranks.combine(values.data(), std::ssize(values), sizeof(T), combine, order);
+}
+/// The same for one value.
+template <class T, class Into>
+[[nodiscard]] T combined(Communicator& ranks, T mine, Into into, Communicator::Order order = Communicator::Order::any) {
+  combine_lists(ranks, std::span<T>(&mine, 1), into, order);
+  return mine;
+}
+
+/// Sums over the ranks of the entries of lists of equal length, in the order of the ranks (Order::of_ranks).
+template <class T>
+void sum_lists(Communicator& ranks, std::span<T> values) {
+  for (T& value : ranks.is_alone() ? std::span<T>() : values)
+    value = T(0) + value;  // no negative zero
+  combine_lists(
+      ranks, values, [](T& sum, T const& value) { sum = sum + value; },
+      std::is_integral_v<T> ? Communicator::Order::any : Communicator::Order::of_ranks);
+}
+template <class T>
+[[nodiscard]] T sum_over(Communicator& ranks, T mine) {
+  sum_lists(ranks, std::span<T>(&mine, 1));
+  return mine;
+}
+/// NaN where one of them is.
+template <class T>
+[[nodiscard]] T max_over(Communicator& ranks, T mine) {
+  return combined(ranks, mine, [](T& largest, T const& value) {
+    bool is_larger = value > largest;
+    if constexpr (std::is_floating_point_v<T>)  // of two zeros the same one in any order
+      is_larger = is_larger || value != value || (value == largest && std::signbit(largest));
+    if (is_larger && largest == largest)
+      largest = value;
+  });
+}
+/// Whether it is so on one rank at least.
+[[nodiscard]] inline bool any_of_ranks(Communicator& ranks, bool mine) {
+  return combined(ranks, static_cast<std::int32_t>(mine ? 1 : 0), [](std::int32_t& any, std::int32_t one) { any |= one; }) != 0;
 }
 
 /// "rank 2: " before a message, where there are several ranks.
@@ -202,47 +308,11 @@ template <class T>
 [[nodiscard]] inline std::string first_message(Communicator& ranks, std::string const& mine) {
   if (ranks.is_alone())
     return mine;
-  auto const all = gather_texts(ranks, mine);
-  if (std::count(all.begin(), all.end(), all.front()) == std::ssize(all))
-    return all.front();
-  for (std::size_t r = 0; r < all.size(); ++r)
-    if (!all[r].empty())
-      return told_by(static_cast<int>(r), all[r]);
-  return "";
-}
-
-// Sums, maxima and conditions over the ranks. All ranks get the same bits, since they add in the order of the ranks. One rank that
-// is alone gets its own value, bit for bit, and nothing is allocated.
-
-template <class T>
-[[nodiscard]] T sum_over(Communicator& ranks, T const& mine) {
-  if (ranks.is_alone())
-    return mine;
-  T sum = 0;
-  for (T const& value : gather(ranks, mine))
-    sum = sum + value;
-  return sum;
-}
-/// NaN where one of them is.
-[[nodiscard]] inline double max_over(Communicator& ranks, double mine) {
-  if (ranks.is_alone())
-    return mine;
-  double largest = mine;
-  bool first = true;
-  for (double const value : gather(ranks, mine)) {
-    largest = first || value > largest || value != value ? value : largest;
-    first = false;
-    if (largest != largest)
-      break;
-  }
-  return largest;
-}
-/// Whether it is so on one rank at least.
-[[nodiscard]] inline bool any_of_ranks(Communicator& ranks, bool mine) {
-  if (ranks.is_alone())
-    return mine;
-  auto const all = gather(ranks, static_cast<std::int32_t>(mine ? 1 : 0));
-  return std::any_of(all.begin(), all.end(), [](std::int32_t value) { return value != 0; });
+  int const first = -max_over(ranks, -(mine.empty() ? ranks.size() : ranks.rank()));
+  if (first == ranks.size())
+    return "";
+  std::string const message = text_of_rank(ranks, first, mine);
+  return any_of_ranks(ranks, mine != message) ? told_by(first, message) : message;
 }
 
 }  // namespace poisson

@@ -51,15 +51,15 @@ CsrMatrix whole_rows(RankLattices const& lattices, LatticeHalfCds const& matrix,
 /// Of a vector of own unknowns and ghosts, to which every rank contributes what its lattices do, the sums in own rows.
 HostVector<double> sum_in_rows(Communicator& ranks, RankLattices const& lattices, HostVector<double> const& parts) {
   HostVector<double> sums(parts.begin(), parts.begin() + lattices.n_rows);
-  std::vector<std::vector<double>> to(static_cast<std::size_t>(ranks.size()));
+  RankLists<double> to;
   auto ghost = parts.begin() + lattices.n_rows;
   for (RankNeighbor const& neighbor : lattices.neighbors) {
-    to[static_cast<std::size_t>(neighbor.rank)].assign(ghost, ghost + neighbor.n_ghosts);
+    to[neighbor.rank].assign(ghost, ghost + neighbor.n_ghosts);
     ghost += neighbor.n_ghosts;
   }
   auto const come = swap_lists(ranks, to);
   for (RankNeighbor const& neighbor : lattices.neighbors) {
-    auto const& list = come[static_cast<std::size_t>(neighbor.rank)];
+    auto const& list = come[neighbor.rank];
     for (std::size_t i = 0; i < neighbor.sent.size(); ++i)
       sums[static_cast<std::size_t>(neighbor.sent[i])] += list[i];
   }
@@ -72,11 +72,10 @@ LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::u
                              HostVector<double> const& rhs, std::span<std::uint8_t const> fixed) {
   auto& matrix = static_cast<LatticeHalfCds&>(*of_lattices);
   std::int64_t const n = lattices.n_rows, n_inner = lattices.layout.n_inner(), n_ghosts = lattices.layout.n_unknowns - n;
-  RankNumbering const rows(ranks, n);
-  std::vector<std::int64_t> const ghosts = numbers_of_ghosts(ranks, rows, lattices.neighbors);
-  ForeignRows const foreign(ranks, rows, lattices, ghosts);
+  RowMap const rows(ranks, n, lattices.neighbors);
+  ForeignRows const foreign(ranks, rows, lattices);
   auto const values = foreign.values(matrix.context(), matrix.view().values);
-  GhostFinder const ghost_of(ghosts);
+  GhostFinder const ghost_of(rows.ghosts);
 
   // Columns are ghosts, then own rows; afterwards own rows that occur.
   std::vector<MatrixEntry> entries;

@@ -1,7 +1,7 @@
 #include "gpu/elements/operator_of_rank.hpp"
 
 #include "gpu/core/csr_entries.hpp"
-#include "gpu/core/rank_numbering.hpp"
+#include "gpu/core/row_map.hpp"
 #include "gpu/formats/foreign_rows.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/rim.hpp"
@@ -42,16 +42,12 @@ CsrMatrix OperatorOfRank::own_rows() const {
   std::unique_ptr<Matrix> const copy = lattices_->copy_to(*host);
   static_cast<LatticeOperator&>(*copy).keep_rows(n_columns());
   CsrMatrix const here = copy->to_csr();  // what lattices here contribute, to rows of others too
-  RankNumbering const rows(ranks_, n_rows());
-  std::vector<std::int64_t> const ghosts = numbers_of_ghosts(ranks_, rows, shared_->neighbors);
-  auto const number = [&](std::int64_t unknown) {
-    return unknown < n_rows() ? rows.first[rows.me] + unknown : ghosts[static_cast<std::size_t>(unknown - n_rows())];
-  };
+  RowMap const rows(ranks_, n_rows(), shared_->neighbors);
   struct Entry {
     std::int64_t row, column;
     double value;
   };
-  std::vector<std::vector<Entry>> to(static_cast<std::size_t>(ranks_.size()));
+  RankLists<Entry> to;
   std::vector<MatrixEntry> entries;
   for (std::int64_t row = 0; row < here.n_rows; ++row)
     for (auto e = static_cast<std::size_t>(here.row_ptr[static_cast<std::size_t>(row)]);
@@ -59,14 +55,13 @@ CsrMatrix OperatorOfRank::own_rows() const {
       if (row < n_rows())
         entries.push_back({row, here.columns[e], here.values[e]});
       else if (row != here.columns[e] || !is_fixed(row))
-        to[rows.owner(number(row))].push_back({number(row), number(here.columns[e]), here.values[e]});
-  GhostFinder const ghost_of(ghosts);
-  for (auto const& list : swap_lists(ranks_, to))
-    for (Entry const& entry : list)
-      entries.push_back({entry.row - rows.first[rows.me],
-                         static_cast<std::int32_t>(rows.is_own(entry.column) ? entry.column - rows.first[rows.me]
-                                                                             : n_rows() + ghost_of(entry.column)),
-                         entry.value});
+        to[rows.owner(rows.number_at(row))].push_back({rows.number_at(row), rows.number_at(here.columns[e]), here.values[e]});
+  GhostFinder const ghost_of(rows.ghosts);
+  for (Entry const& entry : swap_lists(ranks_, to).joined())
+    entries.push_back({entry.row - rows.first[rows.me],
+                       static_cast<std::int32_t>(rows.is_own(entry.column) ? entry.column - rows.first[rows.me]
+                                                                           : n_rows() + ghost_of(entry.column)),
+                       entry.value});
   return csr_of_entries(n_rows(), n_columns(), entries);
 }
 

@@ -44,49 +44,45 @@ std::vector<V> values_at(Context& context, V const* stored, std::int64_t n_nodes
 template std::vector<float> values_at(Context&, float const*, std::int64_t, std::vector<std::int64_t> const&);
 template std::vector<double> values_at(Context&, double const*, std::int64_t, std::vector<std::int64_t> const&);
 
-ForeignRows::ForeignRows(Communicator& ranks, RankNumbering const& rows, RankLattices const& lattices,
-                         std::vector<std::int64_t> const& ghosts)
-    : ranks_(ranks) {
+ForeignRows::ForeignRows(Communicator& ranks, RowMap const& rows, RankLattices const& lattices) : ranks_(ranks) {
   LatticeHalfCdsView view;
   view.lattices = lattices.layout.view();
   n_nodes_ = view.n_nodes();
-  std::int64_t const n_rows = lattices.n_rows, mine = rows.first[rows.me];
-  auto const number = [&](std::int64_t unknown) {
-    return unknown < n_rows ? mine + unknown : ghosts[static_cast<std::size_t>(unknown - n_rows)];
-  };
-  std::vector<std::vector<Entry>> to(static_cast<std::size_t>(ranks.size()));
+  std::int64_t const n_rows = lattices.n_rows;
+  RankLists<Entry> to;
   std::int64_t ghost = 0;
-  first_of_rank_.assign(to.size() + 1, 0);
   for (RankNeighbor const& neighbor : lattices.neighbors) {
-    auto const owner = static_cast<std::size_t>(neighbor.rank);
+    auto const first_row = rows.first[static_cast<std::size_t>(neighbor.rank)];
+    auto& list = to[neighbor.rank];
     for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i, ++ghost) {
-      std::int64_t const unknown = n_rows + ghost, row = ghosts[static_cast<std::size_t>(ghost)] - rows.first[owner];
+      std::int64_t const unknown = n_rows + ghost, row = rows.number_at(unknown) - first_row;
       for_nodes_of(view.lattices, unknown, [&](std::int64_t lattice, std::int32_t x, std::int32_t y, std::int32_t z) {
         for_couplings(view, lattice, x, y, z, [&](std::int64_t place, std::int32_t x2, std::int32_t y2, std::int32_t z2) {
           std::int64_t const column = view.lattices.unknown(lattice, x2, y2, z2);
           here_.push_back({unknown, column});
           places_.push_back(place);
-          to[owner].push_back({row, number(column)});
+          list.push_back({row, rows.number_at(column)});
         });
       });
     }
   }
-  for (std::size_t r = 0; r < to.size(); ++r)
-    first_of_rank_[r + 1] = first_of_rank_[r] + std::ssize(to[r]);
-  for (auto const& list : swap_lists(ranks, to))
-    come_.insert(come_.end(), list.begin(), list.end());
+  for (auto const& [rank, list] : to)
+    of_ranks_.emplace_back(rank, list.size());
+  come_ = swap_lists(ranks, to).joined();
 }
 
 template <class V>
 ForeignRows::Values<V> ForeignRows::values(Context& context, V const* stored) const {
   Values<V> result;
   result.here = values_at(context, stored, n_nodes_, places_);
-  std::vector<std::vector<V>> to;
-  for (std::size_t r = 0; r + 1 < first_of_rank_.size(); ++r)
-    to.emplace_back(result.here.begin() + first_of_rank_[r], result.here.begin() + first_of_rank_[r + 1]);
-  result.come.reserve(come_.size());
-  for (auto const& list : swap_lists(ranks_, to))
-    result.come.insert(result.come.end(), list.begin(), list.end());
+  RankLists<V> to;
+  auto next = result.here.begin();
+  for (auto const& [rank, size] : of_ranks_) {
+    auto const begin = next;
+    next += static_cast<std::ptrdiff_t>(size);
+    to[rank].assign(begin, next);
+  }
+  result.come = swap_lists(ranks_, to).joined();
   return result;
 }
 

@@ -2,7 +2,7 @@
 
 #include "gpu/core/context.hpp"
 #include "gpu/core/rank_lattices.hpp"
-#include "gpu/core/rank_numbering.hpp"
+#include "gpu/core/row_map.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -30,9 +30,8 @@ public:
     std::vector<V> here, come;
   };
 
-  /// `ghosts`: numbers_of_ghosts. Collective.
-  ForeignRows(Communicator& ranks, RankNumbering const& rows, RankLattices const& lattices,
-              std::vector<std::int64_t> const& ghosts);
+  /// `rows`: with the ghosts of lattices.neighbors. Collective.
+  ForeignRows(Communicator& ranks, RowMap const& rows, RankLattices const& lattices);
 
   /// Of lattices here: unknowns as in RankLattices, the row a ghost.
   [[nodiscard]] std::vector<Entry> const& here() const { return here_; }
@@ -46,7 +45,7 @@ public:
 private:
   Communicator& ranks_;
   std::vector<Entry> here_, come_;
-  std::vector<std::int64_t> first_of_rank_;  ///< in here_, by the rank of the row
+  std::vector<std::pair<int, std::size_t>> of_ranks_;  ///< how many of here_ are rows of which rank, one after another
   std::int64_t n_nodes_;
   std::vector<std::int64_t> places_;  ///< of here_, in values
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpu/core/rank_numbering.hpp"
+#include "gpu/core/row_map.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/block.hpp"
 #include "gpu/preconditioners/block_exchange.hpp"
@@ -25,7 +25,7 @@ template <class V>
 class RowGather {
 public:
   /// `order`: by place in the result, the row's number over all ranks; empty: they are the same. Collective.
-  RowGather(Context& context, Communicator& ranks, RankNumbering const& rows, std::vector<std::int32_t> const& order = {})
+  RowGather(Context& context, Communicator& ranks, RowMap const& rows, std::vector<std::int32_t> const& order = {})
       : context_(context),
         n_of_all_(rows.n_of_all()),
         order_(context, std::span<std::int32_t const>(order)),

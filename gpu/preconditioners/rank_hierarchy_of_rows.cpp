@@ -19,10 +19,10 @@ namespace {
 constexpr double shrink_worth_a_level = 0.8;
 
 /// Of own unknowns and ghosts, where every rank has all.
-std::vector<std::int32_t> numbers_in_whole(Numbering const& rows, Ghosts const& ghosts) {
+std::vector<std::int32_t> numbers_in_whole(RowMap const& rows) {
   std::vector<std::int32_t> result;
-  for (std::int64_t i = 0; i < rows.n_own() + std::ssize(ghosts.numbers); ++i)
-    result.push_back(static_cast<std::int32_t>(ghosts.number_at(rows, i)));
+  for (std::int64_t i = 0; i < rows.n_here(); ++i)
+    result.push_back(static_cast<std::int32_t>(rows.number_at(i)));
   return result;
 }
 
@@ -30,7 +30,7 @@ std::vector<std::int32_t> numbers_in_whole(Numbering const& rows, Ghosts const& 
 Couplings with_ghosts(Communicator& ranks, Context& host, LevelRows const& level, Couplings const& couplings) {
   auto const n = static_cast<std::size_t>(level.matrix->n_rows);
   std::vector<double> strongest(couplings.strongest.data(), couplings.strongest.data() + n);
-  auto const of_ghosts = level.ghosts.values<double>(ranks, strongest);
+  auto const of_ghosts = values_of_ghosts<double>(ranks, level.rows.neighbors, strongest);
   strongest.insert(strongest.end(), of_ghosts.begin(), of_ghosts.end());
   Couplings result;
   result.diagonal = couplings.diagonal.copy_to(host);
@@ -41,21 +41,23 @@ Couplings with_ghosts(Communicator& ranks, Context& host, LevelRows const& level
 /// In which wave every rank makes its aggregates: after all ranks before it that have rows near its own, so that aggregates are
 /// those that one rank would make of the rows in this order. Collective.
 std::vector<int> waves_of(Communicator& ranks, LevelRows const& level) {
-  auto const n = static_cast<std::size_t>(ranks.size()), me = static_cast<std::size_t>(ranks.rank());
-  std::vector<std::uint8_t> is_near(n, 0);
-  for (std::size_t other = 0; other < n; ++other)
-    is_near[other] = level.ghosts.sent[other].empty() ? 0 : 1;
-  for (std::int64_t const number : level.ghosts.numbers)
-    is_near[level.numbering.owner(number)] = 1;
-  is_near[me] = 1;
-  std::vector<std::uint8_t> const near = gather_lists(ranks, std::move(is_near));
-  std::vector<int> waves(n);
-  for (std::size_t rank = 0; rank < n; ++rank) {
-    for (std::size_t between = 0; between < n; ++between)
-      for (std::size_t before = 0; before < rank && near[rank * n + between] != 0; ++before)
-        if (near[between * n + before] != 0)
-          waves[rank] = std::max(waves[rank], waves[before] + 1);
+  std::vector<int> near{ranks.rank()};
+  for (RankNeighbor const& neighbor : level.rows.neighbors)
+    near.push_back(neighbor.rank);
+  auto const counts = gather(ranks, std::ssize(near));
+  near = gather_lists(ranks, std::move(near));
+  std::vector<std::span<int const>> near_of;  // some for each rank
+  std::size_t first = 0;
+  for (auto const count : counts) {
+    near_of.emplace_back(near.data() + first, static_cast<std::size_t>(count));
+    first += static_cast<std::size_t>(count);
   }
+  std::vector<int> waves(near_of.size());
+  for (std::size_t rank = 0; rank < waves.size(); ++rank)
+    for (int const between : near_of[rank])
+      for (int const before : near_of[static_cast<std::size_t>(between)])
+        if (static_cast<std::size_t>(before) < rank)
+          waves[rank] = std::max(waves[rank], waves[static_cast<std::size_t>(before)] + 1);
   return waves;
 }
 
@@ -72,7 +74,7 @@ struct RankAggregates {
 /// in place of 11.) Collective.
 RankAggregates aggregated(Communicator& ranks, LevelRows const& level, Couplings const& couplings) {
   CsrView const a = view_of(*level.matrix);
-  Numbering const& rows = level.numbering;
+  RowMap const& rows = level.rows;
   auto const n = static_cast<std::size_t>(a.n_rows);
   RankAggregates result;
   auto const next = [&] { return RankAggregates::of_rank(rows.me, result.count++); };
@@ -83,16 +85,15 @@ RankAggregates aggregated(Communicator& ranks, LevelRows const& level, Couplings
   std::vector<int> const waves = waves_of(ranks, level);
   int const n_waves = *std::max_element(waves.begin(), waves.end()) + 1;
   for (int wave = 0; wave < n_waves; ++wave) {
-    std::vector<std::vector<Claim>> claims(static_cast<std::size_t>(ranks.size()));
+    RankLists<Claim> claims;
     if (waves[rows.me] == wave)
       greedy_aggregates::form(a, couplings, of, next, [&](std::size_t j, std::int64_t number) {
         if (j >= n)
-          claims[rows.owner(level.ghosts.numbers[j - n])].push_back({level.ghosts.numbers[j - n], number});
+          claims[rows.owner(rows.ghosts[j - n])].push_back({rows.ghosts[j - n], number});
       });
-    for (auto const& list : swap_lists(ranks, claims))
-      for (Claim const& claim : list)
-        of[static_cast<std::size_t>(claim.row - rows.first[rows.me])] = claim.aggregate;
-    auto const of_ghosts = level.ghosts.values<std::int64_t>(ranks, {of.data(), n});
+    for (Claim const& claim : swap_lists(ranks, claims).joined())
+      of[static_cast<std::size_t>(claim.row - rows.first[rows.me])] = claim.aggregate;
+    auto const of_ghosts = values_of_ghosts<std::int64_t>(ranks, level.rows.neighbors, {of.data(), n});
     std::copy(of_ghosts.begin(), of_ghosts.end(), of.begin() + static_cast<std::ptrdiff_t>(n));
   }
   greedy_aggregates::join(a, couplings, of, next);
@@ -107,24 +108,24 @@ Coarser aggregated_level(Communicator& ranks, Context& context, LevelRows const&
   auto const host = make_cpu_context();
   auto const& kernels = AggregationKernels::cpu();
   CsrMatrix const& a = *fine.matrix;
-  Numbering const coarse(ranks, aggregates.count);
+  RowMap const coarse(ranks, aggregates.count);
   // Aggregates of own unknowns and of ghosts, by their numbers over all ranks.
   std::vector<std::int64_t> numbers;
   for (std::int64_t const of : aggregates.of)
     numbers.push_back(of < 0 ? -1 : coarse.first[static_cast<std::size_t>(of >> 32)] + (of & 0xffffffff));
-  auto const of_ghosts = fine.ghosts.values<std::int64_t>(ranks, numbers);
+  auto const of_ghosts = values_of_ghosts<std::int64_t>(ranks, fine.rows.neighbors, numbers);
   numbers.insert(numbers.end(), of_ghosts.begin(), of_ghosts.end());
   std::vector<std::int64_t> needed;
   for (std::int64_t const number : numbers)
     if (number >= 0 && !coarse.is_own(number))
       needed.push_back(number);
-  Ghosts of_p(ranks, coarse, std::move(needed));
+  RowMap of_p = coarse.with_ghosts(ranks, std::move(needed));
   std::vector<std::int32_t> of;
   for (std::int64_t const number : numbers)
-    of.push_back(number < 0 ? -1 : static_cast<std::int32_t>(of_p.place(coarse, number)));
-  Aggregates const all{Array<std::int32_t>(*host, std::span<std::int32_t const>(of)), aggregates.count + std::ssize(of_p.numbers)};
+    of.push_back(number < 0 ? -1 : static_cast<std::int32_t>(of_p.place(number)));
+  Aggregates const all{Array<std::int32_t>(*host, std::span<std::int32_t const>(of)), of_p.n_here()};
   auto p = std::make_shared<CsrMatrix const>(matrix_of_arrays(kernels.prolongation(*host, view_of(a), couplings, all, damping)));
-  return coarser_level(ranks, context, fine, coarse, std::move(p), std::move(of_p));
+  return coarser_level(ranks, context, fine, std::move(p), std::move(of_p));
 }
 
 }  // namespace
@@ -149,7 +150,7 @@ MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpac
   auto space = spaces.begin();  // inside that of `rows`
   if (!spaces.empty())
     options.done(context, "nested spaces");
-  Numbering const finest = rows.numbering;
+  RowMap const finest = rows.rows;
   auto const take_levels = [&](MultigridHierarchy<V> coarser) {
     for (MultigridLevel<V>& level : coarser.levels)
       result.levels.push_back(std::move(level));
@@ -159,9 +160,9 @@ MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpac
   auto const go_on_whole = [&](LevelRows const& level) {
     auto const matrix = whole_matrix(ranks, level);
     std::vector<std::shared_ptr<CsrMatrix const>> prolongations;
-    Numbering const* larger = &level.numbering;
-    for (; space != spaces.end(); larger = &space->coarse, ++space)
-      prolongations.push_back(whole_matrix(ranks, *space->p, *larger, space->coarse, space->of_p));
+    RowMap const* larger = &level.rows;
+    for (; space != spaces.end(); larger = &space->of_p, ++space)
+      prolongations.push_back(whole_matrix(ranks, *space->p, *larger, space->of_p));
     rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
     take_levels(algebraic_hierarchy<V>(
         nullptr, [&] { return matrix; }, context, rest, prolongations));
@@ -189,7 +190,7 @@ MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpac
     std::optional<Coarser> coarser;
     bool goes_on_as_box = false;
     if (space != spaces.end()) {
-      coarser = coarser_level(ranks, context, rows, space->coarse, std::move(space->p), std::move(space->of_p));
+      coarser = coarser_level(ranks, context, rows, std::move(space->p), std::move(space->of_p));
       ++space;
       goes_on_as_box = space == spaces.end() && has_levels(blocks.get());
     } else {
@@ -197,15 +198,14 @@ MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpac
       RankAggregates const aggregates = aggregated(ranks, rows, of_all);
       auto const count = static_cast<double>(sum_over(ranks, aggregates.count));
       options.done(context, "aggregates");
-      if (count == 0 || count > shrink_worth_a_level * static_cast<double>(rows.numbering.n_of_all()))
+      if (count == 0 || count > shrink_worth_a_level * static_cast<double>(rows.rows.n_of_all()))
         return result;
       coarser = aggregated_level(ranks, context, rows, of_all, aggregates, 4 / (3 * level.largest));
     }
-    Numbering const& numbering = coarser->level.numbering;
-    auto transfer = std::make_unique<RowsTransfer<V>>(context, ranks, coarser->p, coarser->r, rows.numbering, coarser->of_r,
-                                                      numbering, coarser->of_p);
+    RowMap const& next_rows = coarser->level.rows;
+    auto transfer = std::make_unique<RowsTransfer<V>>(context, ranks, coarser->p, coarser->r, coarser->of_r, coarser->of_p);
     options.done(context, "P and P^T A P");
-    bool const has_idle = any_has_none(context, ranks, numbering);
+    bool const has_idle = any_has_none(context, ranks, next_rows);
     if (goes_on_as_box && !has_idle) {
       rest.multigrid.levels = multigrid.levels - 1;
       RankMatrix const of_box = matrix_of_level(context, ranks, with_ghosts_of(ranks, *blocks, coarser->level));
@@ -216,10 +216,9 @@ MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpac
       take_levels(std::move(next));
       return result;
     }
-    bool const gathers = numbering.n_of_all() <= multigrid.gathered_size || has_idle;
+    bool const gathers = next_rows.n_of_all() <= multigrid.gathered_size || has_idle;
     if (gathers)
-      transfer->goes_on_whole(std::make_unique<RowGather<V>>(context, ranks, numbering),
-                              numbers_in_whole(numbering, coarser->of_p));
+      transfer->goes_on_whole(std::make_unique<RowGather<V>>(context, ranks, next_rows), numbers_in_whole(coarser->of_p));
     level.to_coarse = std::move(transfer);
     if (gathers) {
       go_on_whole(coarser->level);

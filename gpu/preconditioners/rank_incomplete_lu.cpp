@@ -1,11 +1,12 @@
 #include "gpu/preconditioners/rank_incomplete_lu.hpp"
 
 #include "gpu/core/memory.hpp"
-#include "gpu/core/rank_numbering.hpp"
+#include "gpu/core/row_map.hpp"
 #include "gpu/kernels/ilu_elimination.hpp"
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -67,20 +68,20 @@ std::vector<std::int32_t> values_along(Communicator& ranks, RankRows const& rows
   }
   for (bool finished = false; !finished;) {
     finished = !any_of_ranks(ranks, done < n);
-    std::vector<std::vector<News>> news(static_cast<std::size_t>(ranks.size()));
+    RankLists<News> news;
     for (std::size_t k = 0; k < rows.neighbors.size(); ++k) {
       RankNeighbor const& neighbor = rows.neighbors[k];
       std::erase_if(untold[k], [&](std::int32_t place) {
         std::int32_t const of_row = value[static_cast<std::size_t>(neighbor.sent[static_cast<std::size_t>(place)])];
         if (of_row != none)
-          news[static_cast<std::size_t>(neighbor.rank)].push_back({place, of_row});
+          news[neighbor.rank].push_back({place, of_row});
         return of_row != none;
       });
     }
     auto const heard = swap_lists(ranks, news);
     std::int64_t first = a.n_rows;
     for (RankNeighbor const& neighbor : rows.neighbors) {
-      for (News const& item : heard[static_cast<std::size_t>(neighbor.rank)]) {
+      for (News const& item : heard[neighbor.rank]) {
         auto const ghost = static_cast<std::int32_t>(first + item.ghost);
         value[static_cast<std::size_t>(ghost)] = item.value;
         known.push_back(ghost);
@@ -107,8 +108,7 @@ RowLevels levels_on_ranks(Communicator& ranks, RankRows const& rows, std::span<s
   RowLevels result{HostVector<std::int32_t>(level.begin(), level.end())};
   for (std::int32_t const mine : level)
     result.n_levels = std::max<std::int64_t>(result.n_levels, mine + 1);
-  for (std::int64_t const of_rank : gather(ranks, result.n_levels))
-    result.n_levels = std::max(result.n_levels, of_rank);
+  result.n_levels = max_over(ranks, result.n_levels);
   return result;
 }
 
@@ -234,9 +234,9 @@ HostFactors factors_of(Communicator& ranks, RankRows const& rows, std::span<std:
     std::sort(entries.begin(), entries.end());
     return entries;
   };
-  std::vector<std::vector<std::int64_t>> told(static_cast<std::size_t>(ranks.size()));
+  RankLists<std::int64_t> told;
   for (RankNeighbor const& neighbor : rows.neighbors) {
-    auto& list = told[static_cast<std::size_t>(neighbor.rank)];
+    auto& list = told[neighbor.rank];
     for (std::int32_t const row : neighbor.sent) {
       std::size_t const count_at = list.size();
       list.push_back(0);
@@ -256,7 +256,7 @@ HostFactors factors_of(Communicator& ranks, RankRows const& rows, std::span<std:
   result.kept_ptr.push_back(0);
   std::vector<std::int32_t> ghost_columns;  // where in the order of elimination
   for (RankNeighbor const& neighbor : rows.neighbors) {
-    auto const& list = heard[static_cast<std::size_t>(neighbor.rank)];
+    auto const& list = heard[neighbor.rank];
     std::size_t at = 0;
     for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i) {
       std::int64_t const length = list[at++];
@@ -313,21 +313,22 @@ HostFactors factors_of(Communicator& ranks, RankRows const& rows, std::span<std:
 /// Brings the rows of ghosts that were eliminated in a phase. Collective.
 void exchange_rows(Communicator& ranks, RankRows const& rows, RowLevels const& levels, Phases const& phases, std::size_t phase,
                    std::span<std::int32_t const> place, HostFactors& factors) {
-  std::vector<std::vector<double>> to(static_cast<std::size_t>(ranks.size()));
+  RankLists<double> to;
   for_sent(rows, levels, phases, phase, [&](int rank, std::int32_t row) {
     auto const i = static_cast<std::size_t>(place[static_cast<std::size_t>(row)]);
-    auto& list = to[static_cast<std::size_t>(rank)];
+    auto& list = to[rank];
     list.insert(list.end(), factors.values.begin() + factors.diagonal[i], factors.values.begin() + factors.row_ptr[i + 1]);
   });
   auto const from = swap_lists(ranks, to);
-  std::vector<std::size_t> at(from.size());
+  std::map<int, std::size_t> places;  // in the lists
   for_ghosts(rows, levels, phases, phase, [&](int rank, std::int32_t index) {
-    auto const r = static_cast<std::size_t>(rank);
+    auto const& list = from[rank];
+    std::size_t& at = places[rank];
     auto const ghost = static_cast<std::size_t>(index - rows.matrix->n_rows);
     std::int64_t entry = factors.row_ptr[place[static_cast<std::size_t>(index)]];
     for (std::int64_t k = factors.kept_ptr[ghost]; k < factors.kept_ptr[ghost + 1]; ++k)
-      factors.values[entry++] = from[r][at[r] + static_cast<std::size_t>(factors.kept[static_cast<std::size_t>(k)])];
-    at[r] += static_cast<std::size_t>(factors.length[ghost]);
+      factors.values[entry++] = list[at + static_cast<std::size_t>(factors.kept[static_cast<std::size_t>(k)])];
+    at += static_cast<std::size_t>(factors.length[ghost]);
   });
 }
 
@@ -371,14 +372,11 @@ BadPivot factorize_on_ranks(Communicator& ranks, RankRows const& rows, RowLevels
       }
     }
   }
-  BadPivot first;
-  std::int64_t least = none;
-  for (NumberedPivot const& of_rank : gather(ranks, bad))
-    if (of_rank.number != none && (least == none || of_rank.key < least)) {
-      least = of_rank.key;
-      first = {of_rank.number, of_rank.value};
-    }
-  return first;
+  NumberedPivot const first = combined(ranks, bad, [](NumberedPivot& one, NumberedPivot const& other) {
+    if (other.number != none && (one.number == none || other.key < one.key))
+      one = other;
+  });
+  return first.number == none ? BadPivot() : BadPivot{first.number, first.value};
 }
 
 }  // namespace
@@ -395,7 +393,7 @@ RankIncompleteLu::RankIncompleteLu(NumberedRows const& own, double shift, bool p
     zero = a.values[place_of_diagonal(a, row)] == 0;
   has_zero_on_diagonal_ = any_of_ranks(ranks, zero);
 
-  RankNumbering const by_rank(ranks, n);
+  RowMap const by_rank(ranks, n);
   std::vector<std::int64_t> numbers = own.numbers;
   if (numbers.empty()) {
     numbers.resize(static_cast<std::size_t>(n));
@@ -420,8 +418,7 @@ RankIncompleteLu::RankIncompleteLu(NumberedRows const& own, double shift, bool p
   if (wants_colors(ordering, waits, n_colors)) {
     std::vector<std::int32_t> const colors = colors_on_ranks(ranks, rows, numbers);
     std::int64_t const mine = colors.empty() ? 0 : *std::max_element(colors.begin(), colors.end()) + 1;
-    for (std::int64_t const of_rank : gather(ranks, mine))
-      n_colors = std::max(n_colors, of_rank);
+    n_colors = std::max(n_colors, max_over(ranks, mine));
     if (wants_colors(ordering, waits, n_colors)) {
       ordering_ = Ordering::multicolor;
       for (std::size_t i = 0; i < keys.size(); ++i)

@@ -22,7 +22,6 @@ namespace poisson {
 namespace rank_lattices {
 namespace {
 
-using rank_levels::Ghosts, rank_levels::Numbering;
 template <class V>
 using Places = typename BlockExchange<V>::Places;
 
@@ -30,42 +29,36 @@ using Places = typename BlockExchange<V>::Places;
 /// are coupled.
 struct LevelUnknowns {
   RankLattices lattices;
-  Numbering rows;
-  std::vector<std::int64_t> ghosts;  ///< of lattices.neighbors: their numbers over all ranks
-  /// Beyond the lattices here: ascending, and which own ones others have so, by rank.
-  Ghosts beyond;
+  RowMap rows;    ///< with the ghosts of lattices.neighbors
+  RowMap beyond;  ///< with those that no lattice here has
 
-  [[nodiscard]] std::int64_t n() const { return lattices.layout.n_unknowns + std::ssize(beyond.numbers); }
+  [[nodiscard]] std::int64_t n() const { return lattices.layout.n_unknowns + std::ssize(beyond.ghosts); }
   /// By place in vectors, the number over all ranks.
   [[nodiscard]] std::int64_t number(std::int64_t place) const {
-    std::int64_t const n_rows = lattices.n_rows, n_here = lattices.layout.n_unknowns;
-    return place < n_rows   ? rows.first[rows.me] + place
-           : place < n_here ? ghosts[static_cast<std::size_t>(place - n_rows)]
-                            : beyond.numbers[static_cast<std::size_t>(place - n_here)];
+    std::int64_t const n_here = lattices.layout.n_unknowns;
+    return place < n_here ? rows.number_at(place) : beyond.ghosts[static_cast<std::size_t>(place - n_here)];
   }
 };
 
 /// Fills in all ghosts. Collective.
 template <class V>
 std::unique_ptr<BlockExchange<V>> exchange_of(Context& context, Communicator& ranks, LevelUnknowns const& level) {
-  std::vector<Places<V>> sends(static_cast<std::size_t>(ranks.size())), receives(sends.size());
-  std::int64_t place = level.lattices.n_rows;
-  for (RankNeighbor const& neighbor : level.lattices.neighbors) {
-    auto const r = static_cast<std::size_t>(neighbor.rank);
-    sends[r].of_x = neighbor.sent;
-    for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
-      receives[r].of_x.push_back(static_cast<std::int32_t>(place++));
-  }
-  for (std::size_t r = 0; r < level.beyond.sent.size(); ++r)
-    sends[r].of_x.insert(sends[r].of_x.end(), level.beyond.sent[r].begin(), level.beyond.sent[r].end());
-  for (std::int64_t const number : level.beyond.numbers)
-    receives[level.rows.owner(number)].of_x.push_back(static_cast<std::int32_t>(place++));
-  for (auto* const list : {&sends, &receives}) {
-    for (std::size_t r = 0; r < list->size(); ++r)
-      (*list)[r].rank = static_cast<int>(r);
-    std::erase_if(*list, [](Places<V> const& places) { return places.of_x.empty(); });
-  }
-  return std::make_unique<BlockExchange<V>>(context, ranks, sends, receives);
+  RankLists<std::int32_t> sent, received;
+  auto place = static_cast<std::int32_t>(level.lattices.n_rows);
+  for (auto const* const neighbors : {&level.lattices.neighbors, &level.beyond.neighbors})
+    for (RankNeighbor const& neighbor : *neighbors) {
+      sent[neighbor.rank].insert(sent[neighbor.rank].end(), neighbor.sent.begin(), neighbor.sent.end());
+      for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
+        received[neighbor.rank].push_back(place++);
+    }
+  auto const places_of = [](RankLists<std::int32_t> const& lists) {
+    std::vector<Places<V>> result;
+    for (auto const& [rank, list] : lists)
+      if (!list.empty())
+        result.push_back({rank, list});
+    return result;
+  };
+  return std::make_unique<BlockExchange<V>>(context, ranks, places_of(sent), places_of(received));
 }
 
 /// The matrix of a level, of half_cds on the lattices here and what others' lattices add.
@@ -102,37 +95,32 @@ LevelUnknowns coarse_unknowns(Communicator& ranks, LevelUnknowns const& fine, La
       layout.n_inner() + std::count_if(coarse_of.begin(), coarse_of.begin() + n_own, [](std::int32_t i) { return i >= 0; });
   result.lattices.layout = std::move(layout);
   result.lattices.cut = lattices.cut;
-  result.rows = Numbering(ranks, result.lattices.n_rows);
+  result.rows = RowMap(ranks, result.lattices.n_rows);
   // Owners tell the numbers of fine ghosts.
-  std::vector<std::vector<std::int64_t>> numbers(static_cast<std::size_t>(ranks.size())), wanted(numbers.size());
-  for (RankNeighbor const& neighbor : lattices.neighbors)
-    for (std::int32_t const row : neighbor.sent) {
-      std::int32_t const coarse = row < n_inner ? -1 : coarse_of[static_cast<std::size_t>(row - n_inner)];
-      numbers[static_cast<std::size_t>(neighbor.rank)].push_back(coarse < 0 ? -1 : result.rows.first[result.rows.me] + coarse);
-    }
-  numbers = swap_lists(ranks, numbers);
-  std::int64_t ghost = n_own;  // on rims
-  for (RankNeighbor const& neighbor : lattices.neighbors) {
-    auto const r = static_cast<std::size_t>(neighbor.rank);
-    for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i, ++ghost)
-      if (coarse_of[static_cast<std::size_t>(ghost)] >= 0) {
-        result.ghosts.push_back(numbers[r][static_cast<std::size_t>(i)]);
-        wanted[r].push_back(result.ghosts.back() - result.rows.first[r]);
-      }
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t row = 0; row < lattices.n_rows; ++row) {
+    std::int32_t const coarse = row < n_inner ? -1 : coarse_of[static_cast<std::size_t>(row - n_inner)];
+    numbers.push_back(coarse < 0 ? -1 : result.rows.first[result.rows.me] + coarse);
   }
-  auto const sent = swap_lists(ranks, wanted);
-  for (std::size_t r = 0; r < sent.size(); ++r)
-    if (!sent[r].empty() || !wanted[r].empty())
-      result.lattices.neighbors.push_back(
-          {static_cast<int>(r), std::vector<std::int32_t>(sent[r].begin(), sent[r].end()), std::ssize(wanted[r])});
+  numbers = values_of_ghosts<std::int64_t>(ranks, lattices.neighbors, numbers);
+  RankLists<std::int32_t> wanted;
+  std::int64_t ghost = 0;
+  for (RankNeighbor const& neighbor : lattices.neighbors)
+    for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i, ++ghost)
+      if (coarse_of[static_cast<std::size_t>(n_own + ghost)] >= 0) {  // on rims
+        result.rows.ghosts.push_back(numbers[static_cast<std::size_t>(ghost)]);
+        auto const first = result.rows.first[static_cast<std::size_t>(neighbor.rank)];
+        wanted[neighbor.rank].push_back(static_cast<std::int32_t>(result.rows.ghosts.back() - first));
+      }
+  result.lattices.neighbors = result.rows.neighbors = neighbors_of(ranks, wanted);
   return result;
 }
 
 /// What others' lattices add to own rows, with columns by place; sets level.beyond. Collective.
 template <class V>
 std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks, LevelUnknowns& level, V const* values) {
-  ForeignRows const foreign(ranks, level.rows, level.lattices, level.ghosts);
-  GhostFinder const ghost_of(level.ghosts);
+  ForeignRows const foreign(ranks, level.rows, level.lattices);
+  GhostFinder const ghost_of(level.rows.ghosts);
   auto const find = [&](std::int64_t number) {
     std::int32_t const ghost = ghost_of(number);
     return ghost < 0 ? -1 : static_cast<std::int32_t>(level.lattices.n_rows + ghost);
@@ -145,8 +133,8 @@ std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks
     if (columns.back() < 0)
       beyond.push_back(entry.column);
   }
-  level.beyond = Ghosts(ranks, level.rows, std::move(beyond));
-  auto const& numbers = level.beyond.numbers;
+  level.beyond = level.rows.with_ghosts(ranks, std::move(beyond));
+  auto const& numbers = level.beyond.ghosts;
   for (std::size_t i = 0; i < columns.size(); ++i)
     if (columns[i] < 0)
       columns[i] =
@@ -360,7 +348,7 @@ WholeLevel whole_level(Communicator& ranks, LevelUnknowns const& level) {
 template <class V>
 Array<V> all_values(Context& context, Communicator& ranks, WholeLevel const& whole, LatticeLayout const& mine, V const* values) {
   std::int64_t const nodes = mine.nodes() * mine.nodes() * mine.nodes(), n = mine.n_lattices * nodes;
-  Numbering const numbers(ranks, n);
+  RowMap const numbers(ranks, n);
   Array<V> of_pieces(context, half_stencil::diagonals * numbers.n_of_all());
   BlockGather<V>(context, ranks, numbers.boxes(), numbers.boxes()[numbers.me], {{}, {numbers.n_of_all(), 1, 1}},
                  half_stencil::diagonals)
@@ -416,9 +404,7 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
 
   LevelUnknowns level;
   level.lattices = *a.lattices();
-  level.rows = Numbering(ranks, a.n_rows());
-  level.ghosts = numbers_of_ghosts(ranks, level.rows, level.lattices.neighbors);
-  level.beyond.sent.resize(static_cast<std::size_t>(ranks.size()));
+  level.rows = RowMap(ranks, a.n_rows(), level.lattices.neighbors);
   std::unique_ptr<LatticesOfRank> matrix;  // of the level
   std::shared_ptr<LatticeArrays const> arrays;
   std::shared_ptr<Array<std::uint8_t> const> free;
@@ -459,19 +445,17 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
     matrix = matrix_of<V>(context, next, std::move(half_cds), entries);
     options.done(context, "rows of other ranks");
     if (!has_levels(next.lattices.layout.cells)) {  // many small lattices: goes on by rows
-      std::vector<std::int64_t> needed = next.ghosts;
-      needed.insert(needed.end(), next.beyond.numbers.begin(), next.beyond.numbers.end());
-      rank_levels::LevelRows rows{next.rows, Ghosts(ranks, next.rows, std::move(needed)), nullptr};
+      std::vector<std::int64_t> needed = next.rows.ghosts;
+      needed.insert(needed.end(), next.beyond.ghosts.begin(), next.beyond.ghosts.end());
+      rank_levels::LevelRows rows{next.rows.with_ghosts(ranks, std::move(needed)), nullptr};
       CsrMatrix const by_place = matrix->to_csr();
       std::vector<MatrixEntry> all;
       all.reserve(static_cast<std::size_t>(by_place.nnz()));
       for (std::int64_t row = 0; row < by_place.n_rows; ++row)
         for (auto e = static_cast<std::size_t>(by_place.row_ptr[static_cast<std::size_t>(row)]);
              e < static_cast<std::size_t>(by_place.row_ptr[static_cast<std::size_t>(row) + 1]); ++e)
-          all.push_back(
-              {row, static_cast<std::int32_t>(rows.ghosts.place(next.rows, next.number(by_place.columns[e]))), by_place.values[e]});
-      rows.matrix = std::make_shared<CsrMatrix const>(
-          csr_of_entries(by_place.n_rows, by_place.n_rows + std::ssize(rows.ghosts.numbers), all));
+          all.push_back({row, static_cast<std::int32_t>(rows.rows.place(next.number(by_place.columns[e]))), by_place.values[e]});
+      rows.matrix = std::make_shared<CsrMatrix const>(csr_of_entries(by_place.n_rows, rows.rows.n_here(), all));
       rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
       RankMatrix const of_rows = rank_levels::matrix_of_level(context, ranks, rows);
       MultigridHierarchy<V> coarser = rank_hierarchy_of_rows<V>(of_rows, {}, rest);

@@ -25,8 +25,7 @@ struct MoreEntries {
   std::vector<std::int32_t> columns;
   std::vector<double> values;
 };
-MoreEntries sorted_by_rows(std::vector<SentEntry> const& entries, Numbering const& rows, Numbering const& columns,
-                           Ghosts const& ghosts) {
+MoreEntries sorted_by_rows(std::vector<SentEntry> const& entries, RowMap const& rows, RowMap const& columns) {
   auto const n = static_cast<std::size_t>(rows.n_own());
   MoreEntries result;
   result.row_ptr.assign(n + 1, 0);
@@ -40,7 +39,7 @@ MoreEntries sorted_by_rows(std::vector<SentEntry> const& entries, Numbering cons
   std::vector<std::int64_t> next(result.row_ptr.begin(), result.row_ptr.end() - 1);
   for (SentEntry const& entry : entries) {
     auto const at = static_cast<std::size_t>(next[row_of(entry)]++);
-    result.columns[at] = static_cast<std::int32_t>(ghosts.place(columns, entry.column));
+    result.columns[at] = static_cast<std::int32_t>(columns.place(entry.column));
     result.values[at] = entry.value;
   }
   return result;
@@ -123,25 +122,21 @@ LevelRows finest_rows(RankMatrix const& a) {
   Communicator& ranks = a.ranks();
   LevelRows level;
   std::int64_t const n = a.n_rows();
-  level.numbering = Numbering(ranks, n);
   // The ghosts of the matrix are numbered as those here: by rank, and within a rank as it sends them, which need not ascend.
-  std::vector<std::int64_t> numbers = numbers_of_ghosts(ranks, level.numbering, a.neighbors());
-  level.ghosts = Ghosts(ranks, level.numbering, numbers);
+  RowMap const of_matrix(ranks, n, a.neighbors());
+  RowMap const& rows = level.rows = of_matrix.with_ghosts(ranks, of_matrix.ghosts);
+  std::vector<std::int64_t> numbers = of_matrix.ghosts;
   for (std::int32_t const row : a.own_columns())
-    numbers.push_back(level.numbering.first[level.numbering.me] + row);
+    numbers.push_back(rows.number_at(row));
   CsrMatrix const couplings = a.couplings();
   HostVector<std::int32_t> const rim = a.rim();
   std::vector<SentEntry> more;
   for (std::size_t i = 0; i < rim.size(); ++i)
     for (std::int64_t e = couplings.row_ptr[i]; e < couplings.row_ptr[i + 1]; ++e)
-      more.push_back({level.numbering.first[level.numbering.me] + rim[i], numbers[static_cast<std::size_t>(couplings.columns[e])],
-                      couplings.values[e]});
+      more.push_back({rows.number_at(rim[i]), numbers[static_cast<std::size_t>(couplings.columns[e])], couplings.values[e]});
   std::vector<std::int32_t> same(static_cast<std::size_t>(n));
   std::iota(same.begin(), same.end(), 0);
-  auto const merged = [&](CsrView const& local) {
-    return with_more(local, same, n + std::ssize(level.ghosts.numbers),
-                     sorted_by_rows(more, level.numbering, level.numbering, level.ghosts));
-  };
+  auto const merged = [&](CsrView const& local) { return with_more(local, same, rows.n_here(), sorted_by_rows(more, rows, rows)); };
   auto const* const csr = dynamic_cast<Csr const*>(&a.local());
   if (csr != nullptr && csr->context().backend() == Backend::cpu && csr->precision() == MatrixPrecision::double_)
     level.matrix = merged(csr->view());
@@ -161,7 +156,7 @@ double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<dou
     v = static_cast<double>(state) / 4294967296.0 - 0.5;
   }
   auto const host = make_cpu_context();
-  auto const exchange = exchange_of<double>(*host, ranks, level.numbering, level.ghosts);
+  auto const exchange = exchange_of<double>(*host, ranks, level.rows);
   x.resize(static_cast<std::size_t>(a.n_columns));
   std::vector<double> y(n);
   double estimate = 0;
@@ -187,8 +182,8 @@ double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<dou
   return estimate;
 }
 
-std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrMatrix const& own, Numbering const& rows,
-                                              Numbering const& columns, Ghosts const& ghosts) {
+std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrMatrix const& own, RowMap const& rows,
+                                              RowMap const& columns) {
   struct Item {
     std::int64_t column;
     double value;
@@ -199,7 +194,7 @@ std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrMatrix con
   for (std::int64_t row = 0; row < own.n_rows; ++row) {
     auto const begin = std::ssize(items);
     for (std::int64_t e = own.row_ptr[row]; e < own.row_ptr[row + 1]; ++e)
-      items.push_back({ghosts.number_at(columns, own.columns[e]), own.values[e]});
+      items.push_back({columns.number_at(own.columns[e]), own.values[e]});
     std::sort(items.begin() + begin, items.end(), [](Item const& a, Item const& b) { return a.column < b.column; });
     lengths.push_back(std::ssize(items) - begin);
   }
@@ -231,73 +226,65 @@ CsrMatrix matrix_of_arrays(SparseArrays const& a) {
   return result;
 }
 
-Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fine, Numbering const& coarse,
-                      std::shared_ptr<CsrMatrix const> p, Ghosts of_p) {
+Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fine, std::shared_ptr<CsrMatrix const> p,
+                      RowMap of_p) {
   auto const& kernels = kernels_for<AggregationKernels>(context);
   auto const host = make_cpu_context();
   CsrMatrix const& a = *fine.matrix;
-  std::int64_t const n = a.n_rows, n_own = coarse.n_own();
+  std::int64_t const n = a.n_rows, n_own = of_p.n_own();
   Coarser result;
   result.p = p;
   result.of_p = std::move(of_p);
   // The rows of P of ghosts, with columns that others own.
-  std::vector<std::vector<std::int64_t>> lengths(fine.ghosts.sent.size()), columns(lengths.size());
-  std::vector<std::vector<double>> values(lengths.size());
-  for (std::size_t other = 0; other < fine.ghosts.sent.size(); ++other)
-    for (std::int32_t const row : fine.ghosts.sent[other]) {
-      lengths[other].push_back(p->row_ptr[row + 1] - p->row_ptr[row]);
+  RankLists<std::int64_t> sent_lengths, sent_columns;
+  RankLists<double> sent_values;
+  for (RankNeighbor const& neighbor : fine.rows.neighbors)
+    for (std::int32_t const row : neighbor.sent) {
+      sent_lengths[neighbor.rank].push_back(p->row_ptr[row + 1] - p->row_ptr[row]);
       for (std::int64_t e = p->row_ptr[row]; e < p->row_ptr[row + 1]; ++e) {
-        columns[other].push_back(result.of_p.number_at(coarse, p->columns[e]));
-        values[other].push_back(p->values[e]);
+        sent_columns[neighbor.rank].push_back(result.of_p.number_at(p->columns[e]));
+        sent_values[neighbor.rank].push_back(p->values[e]);
       }
     }
-  lengths = swap_lists(ranks, lengths);
-  columns = swap_lists(ranks, columns);
-  values = swap_lists(ranks, values);
+  std::vector<std::int64_t> const lengths = swap_lists(ranks, sent_lengths).joined(),
+                                  columns = swap_lists(ranks, sent_columns).joined();
+  std::vector<double> const values = swap_lists(ranks, sent_values).joined();
   // The coarse unknowns of others that these rows meet, ascending.
-  Ghosts beyond;
-  beyond.numbers = result.of_p.numbers;
-  for (auto const& list : columns)
-    for (std::int64_t const number : list)
-      if (!coarse.is_own(number))
-        beyond.numbers.push_back(number);
-  std::sort(beyond.numbers.begin(), beyond.numbers.end());
-  beyond.numbers.erase(std::unique(beyond.numbers.begin(), beyond.numbers.end()), beyond.numbers.end());
+  RowMap beyond = result.of_p;
+  for (std::int64_t const number : columns)
+    if (!beyond.is_own(number))
+      beyond.ghosts.push_back(number);
+  std::sort(beyond.ghosts.begin(), beyond.ghosts.end());
+  beyond.ghosts.erase(std::unique(beyond.ghosts.begin(), beyond.ghosts.end()), beyond.ghosts.end());
 
   // P with the rows of ghosts.
   CsrMatrix all_p;
-  all_p.n_rows = n + std::ssize(fine.ghosts.numbers);
-  all_p.n_columns = n_own + std::ssize(beyond.numbers);
-  std::size_t of_ghosts = 0;
-  for (auto const& list : columns)
-    of_ghosts += list.size();
+  all_p.n_rows = fine.rows.n_here();
+  all_p.n_columns = beyond.n_here();
   all_p.row_ptr.reserve(static_cast<std::size_t>(all_p.n_rows) + 1);
   all_p.row_ptr.assign(p->row_ptr.begin(), p->row_ptr.end());
-  all_p.columns.resize(p->columns.size() + of_ghosts);
-  all_p.values.resize(p->columns.size() + of_ghosts);
+  all_p.columns.resize(p->columns.size() + columns.size());
+  all_p.values.resize(p->columns.size() + columns.size());
   std::vector<std::int32_t> places;  // by column of P
   for (std::int64_t column = 0; column < p->n_columns; ++column)
-    places.push_back(
-        static_cast<std::int32_t>(column < n_own ? column : beyond.place(coarse, result.of_p.number_at(coarse, column))));
+    places.push_back(static_cast<std::int32_t>(beyond.place(result.of_p.number_at(column))));
   std::size_t out = 0;
   for (; out < p->columns.size(); ++out) {
     all_p.columns[out] = places[static_cast<std::size_t>(p->columns[out])];
     all_p.values[out] = p->values[out];
   }
   std::vector<std::pair<std::int32_t, double>> row_of_ghost;
-  for (std::size_t other = 0; other < lengths.size(); ++other) {
-    std::size_t e = 0;
-    for (std::int64_t const length : lengths[other]) {
-      row_of_ghost.clear();
-      for (std::int64_t k = 0; k < length; ++k, ++e)
-        row_of_ghost.emplace_back(static_cast<std::int32_t>(beyond.place(coarse, columns[other][e])), values[other][e]);
-      std::sort(row_of_ghost.begin(), row_of_ghost.end());
-      for (auto const& [column, value] : row_of_ghost) {
-        all_p.columns[out] = column;
-        all_p.values[out++] = value;
-      }
-      all_p.row_ptr.push_back(static_cast<std::int64_t>(out));
+  std::size_t of_ghosts = 0;
+  for (std::int64_t const length : lengths) {
+    row_of_ghost.clear();
+    for (std::int64_t k = 0; k < length; ++k, ++of_ghosts)
+      row_of_ghost.emplace_back(static_cast<std::int32_t>(beyond.place(columns[of_ghosts])), values[of_ghosts]);
+    std::sort(row_of_ghost.begin(), row_of_ghost.end());
+    for (auto const& [column, value] : row_of_ghost) {
+      all_p.columns[out] = column;
+      all_p.values[out++] = value;
     }
+    all_p.row_ptr.push_back(static_cast<std::int64_t>(out));
   }
 
   SparseArrays product, pt;
@@ -318,40 +305,36 @@ Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fi
   all_p = {};
 
   // Rows of coarse unknowns that others own go to them: of P^T A P and of P^T, whose columns are fine unknowns.
-  auto const collected = [&](CsrView rows, Numbering const& of_columns, Ghosts const& of_columns_here, Ghosts& ghosts) {
-    std::vector<std::vector<SentEntry>> to(static_cast<std::size_t>(ranks.size()));
+  auto const collected = [&](CsrView rows, RowMap const& columns_here, RowMap& columns_now) {
+    RankLists<SentEntry> to;
     for (std::int64_t row = n_own; row < rows.n_rows; ++row) {
-      std::int64_t const number = beyond.number_at(coarse, row);
-      auto& list = to[coarse.owner(number)];
+      std::int64_t const number = beyond.number_at(row);
+      auto& list = to[beyond.owner(number)];
       for (std::int64_t e = rows.row_ptr[row]; e < rows.row_ptr[row + 1]; ++e)
-        list.push_back({number, of_columns_here.number_at(of_columns, rows.columns[e]), rows.values[e]});
+        list.push_back({number, columns_here.number_at(rows.columns[e]), rows.values[e]});
     }
-    std::vector<SentEntry> more;
-    for (auto const& list : swap_lists(ranks, to))
-      more.insert(more.end(), list.begin(), list.end());
+    std::vector<SentEntry> const more = swap_lists(ranks, to).joined();
     rows.n_rows = n_own;
     std::vector<std::uint8_t> is_met(static_cast<std::size_t>(rows.n_columns), 0);
     for (std::int64_t e = 0; e < rows.row_ptr[n_own]; ++e)
       is_met[static_cast<std::size_t>(rows.columns[e])] = 1;
     std::vector<std::int64_t> needed;
-    for (std::int64_t column = of_columns.n_own(); column < rows.n_columns; ++column)
+    for (std::int64_t column = columns_here.n_own(); column < rows.n_columns; ++column)
       if (is_met[static_cast<std::size_t>(column)] != 0)
-        needed.push_back(of_columns_here.number_at(of_columns, column));
+        needed.push_back(columns_here.number_at(column));
     for (SentEntry const& entry : more)
-      if (!of_columns.is_own(entry.column))
+      if (!columns_here.is_own(entry.column))
         needed.push_back(entry.column);
-    ghosts = Ghosts(ranks, of_columns, std::move(needed));
+    columns_now = columns_here.with_ghosts(ranks, std::move(needed));
     std::vector<std::int32_t> columns_there(static_cast<std::size_t>(rows.n_columns), -1);
     for (std::int64_t column = 0; column < rows.n_columns; ++column)
       if (is_met[static_cast<std::size_t>(column)] != 0)
         columns_there[static_cast<std::size_t>(column)] =
-            static_cast<std::int32_t>(ghosts.place(of_columns, of_columns_here.number_at(of_columns, column)));
-    return with_more(rows, columns_there, of_columns.n_own() + std::ssize(ghosts.numbers),
-                     sorted_by_rows(more, coarse, of_columns, ghosts));
+            static_cast<std::int32_t>(columns_now.place(columns_here.number_at(column)));
+    return with_more(rows, columns_there, columns_now.n_here(), sorted_by_rows(more, beyond, columns_now));
   };
-  result.level.numbering = coarse;
-  result.level.matrix = collected(product.view(), coarse, beyond, result.level.ghosts);
-  result.r = collected(pt.view(), fine.numbering, Ghosts(), result.of_r);
+  result.level.matrix = collected(product.view(), beyond, result.level.rows);
+  result.r = collected(pt.view(), fine.rows, result.of_r);
   return result;
 }
 

@@ -7,7 +7,7 @@
 #include "gpu/core/node_box.hpp"
 #include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
-#include "gpu/core/rank_numbering.hpp"
+#include "gpu/core/row_map.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/aggregation.hpp"
@@ -32,72 +32,26 @@
 /// Levels of multigrid by rows, of any matrix whose rows several ranks share. Functions are collective.
 namespace poisson::rank_levels {
 
-using Numbering = RankNumbering;
-
-/// The numbers of others that a rank needs, ascending, and which of its own others need, by rank.
-struct Ghosts {
-  std::vector<std::int64_t> numbers;
-  std::vector<std::vector<std::int32_t>> sent;
-
-  Ghosts() = default;
-  Ghosts(Communicator& ranks, Numbering const& numbering, std::vector<std::int64_t> needed) : numbers(std::move(needed)) {
-    std::sort(numbers.begin(), numbers.end());
-    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-    std::vector<std::vector<std::int64_t>> wanted(static_cast<std::size_t>(ranks.size()));
-    for (std::int64_t const number : numbers)
-      wanted[numbering.owner(number)].push_back(number);
-    for (auto const& list : swap_lists(ranks, wanted)) {
-      auto& of_rank = sent.emplace_back();
-      for (std::int64_t const number : list)
-        of_rank.push_back(static_cast<std::int32_t>(number - numbering.first[numbering.me]));
-    }
-  }
-  [[nodiscard]] std::int64_t place(Numbering const& numbering, std::int64_t number) const {
-    if (numbering.is_own(number))
-      return number - numbering.first[numbering.me];
-    return numbering.n_own() + (std::lower_bound(numbers.begin(), numbers.end(), number) - numbers.begin());
-  }
-  [[nodiscard]] std::int64_t number_at(Numbering const& numbering, std::int64_t place) const {
-    std::int64_t const n = numbering.n_own();
-    return place < n ? numbering.first[numbering.me] + place : numbers[static_cast<std::size_t>(place - n)];
-  }
-  /// What others have at the ghosts, from own entries. Collective.
-  template <class T>
-  [[nodiscard]] std::vector<T> values(Communicator& ranks, std::span<T const> own) const {
-    std::vector<std::vector<T>> to(sent.size());
-    for (std::size_t other = 0; other < sent.size(); ++other)
-      for (std::int32_t const row : sent[other])
-        to[other].push_back(own[static_cast<std::size_t>(row)]);
-    std::vector<T> result;
-    for (auto const& list : swap_lists(ranks, to))
-      result.insert(result.end(), list.begin(), list.end());
-    return result;
-  }
-};
-
 /// Fills in the ghosts at the end of a vector of own entries. Collective, also to make.
 template <class V>
-std::unique_ptr<BlockExchange<V>> exchange_of(Context& context, Communicator& ranks, Numbering const& numbering,
-                                              Ghosts const& ghosts) {
+std::unique_ptr<BlockExchange<V>> exchange_of(Context& context, Communicator& ranks, RowMap const& rows) {
   using Places = typename BlockExchange<V>::Places;
   std::vector<Places> sends, receives;
-  for (std::size_t other = 0; other < ghosts.sent.size(); ++other)
-    if (!ghosts.sent[other].empty())
-      sends.push_back({static_cast<int>(other), ghosts.sent[other]});
-  std::int64_t place = numbering.n_own();
-  for (std::int64_t const number : ghosts.numbers) {
-    auto const owner = static_cast<int>(numbering.owner(number));
-    if (receives.empty() || receives.back().rank != owner)
-      receives.push_back({owner, {}});
-    receives.back().of_x.push_back(static_cast<std::int32_t>(place++));
+  auto place = static_cast<std::int32_t>(rows.n_own());
+  for (RankNeighbor const& neighbor : rows.neighbors) {
+    if (!neighbor.sent.empty())
+      sends.push_back({neighbor.rank, neighbor.sent});
+    if (neighbor.n_ghosts > 0)
+      receives.push_back({neighbor.rank, {}});
+    for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
+      receives.back().of_x.push_back(place++);
   }
   return std::make_unique<BlockExchange<V>>(context, ranks, sends, receives);
 }
 
 /// A level's rows on this rank; columns are own ones, then ghosts.
 struct LevelRows {
-  Numbering numbering;
-  Ghosts ghosts;
+  RowMap rows;
   std::shared_ptr<CsrMatrix const> matrix;
 };
 
@@ -109,10 +63,10 @@ struct LevelRows {
 
 /// The same of a symmetric positive definite matrix, as largest_by_lanczos, on its backend.
 template <class V>
-double largest_of_symmetric(Communicator& ranks, MultigridLevel<V> const& level, Numbering const& numbering) {
+double largest_of_symmetric(Communicator& ranks, MultigridLevel<V> const& level, RowMap const& rows) {
   std::vector<V> start(static_cast<std::size_t>(level.n()));
   for (std::int64_t i = 0; i < level.n(); ++i)
-    start[static_cast<std::size_t>(i)] = static_cast<V>(pseudo_random(numbering.first[numbering.me] + i));
+    start[static_cast<std::size_t>(i)] = static_cast<V>(pseudo_random(rows.first[rows.me] + i));
   return largest_by_lanczos(level, Array<V>(level.matrix->context(), std::span<V const>(start)), ranks);
 }
 
@@ -120,27 +74,27 @@ double largest_of_symmetric(Communicator& ranks, MultigridLevel<V> const& level,
 [[nodiscard]] CsrMatrix matrix_of_arrays(SparseArrays const& a);
 
 /// Rows of all ranks, on every rank, from own ones whose columns are own ones, then ghosts.
-[[nodiscard]] std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrMatrix const& own, Numbering const& rows,
-                                                            Numbering const& columns, Ghosts const& ghosts);
+[[nodiscard]] std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrMatrix const& own, RowMap const& rows,
+                                                            RowMap const& columns);
 [[nodiscard]] inline std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, LevelRows const& level) {
-  return whole_matrix(ranks, *level.matrix, level.numbering, level.numbering, level.ghosts);
+  return whole_matrix(ranks, *level.matrix, level.rows, level.rows);
 }
 
 /// A coarser level with P and P^T.
 struct Coarser {
   LevelRows level;
   std::shared_ptr<CsrMatrix const> p, r;
-  Ghosts of_p, of_r;
+  RowMap of_p, of_r;  ///< the columns of P, and of P^T
 };
-/// P^T A P, multiplied on the context's backend. `p`: own rows of P; columns are own unknowns of the coarser level, then `of_p`.
-[[nodiscard]] Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fine, Numbering const& coarse,
-                                    std::shared_ptr<CsrMatrix const> p, Ghosts of_p);
+/// P^T A P, multiplied on the context's backend. `p`: own rows of P; its columns are `of_p`, own
+/// unknowns of the coarser level and ghosts.
+[[nodiscard]] Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fine,
+                                    std::shared_ptr<CsrMatrix const> p, RowMap of_p);
 
-/// A smaller space inside that of the level before: own rows of P, whose columns are own unknowns, then `of_p`.
+/// A smaller space inside that of the level before: own rows of P, whose columns are `of_p`.
 struct NestedLevel {
-  Numbering coarse;
   std::shared_ptr<CsrMatrix const> p;
-  Ghosts of_p;
+  RowMap of_p;
 };
 /// Those of `nested`, without what follows from unknowns that are coupled to no others in the finest matrix: they go on alone.
 [[nodiscard]] std::vector<NestedLevel> nested_levels(Communicator& ranks, LevelRows const& finest, RankNestedSpaces nested);
@@ -254,13 +208,12 @@ class RowsTransfer final : public RankTransfer<V> {
 
 public:
   RowsTransfer(Context& context, Communicator& ranks, std::shared_ptr<CsrMatrix const> p, std::shared_ptr<CsrMatrix const> r,
-               Numbering const& fine, Ghosts const& of_r, Numbering const& coarse, Ghosts const& of_p)
-      : RankTransfer<V>(context, fine.n_own(), coarse.n_own(), std::ssize(of_p.numbers),
-                        exchange_of<V>(context, ranks, coarse, of_p)),
+               RowMap const& of_r, RowMap const& of_p)
+      : RankTransfer<V>(context, of_r.n_own(), of_p.n_own(), std::ssize(of_p.ghosts), exchange_of<V>(context, ranks, of_p)),
         p_(in_precision<V>(std::move(p), context)),
         r_(in_precision<V>(std::move(r), context)),
-        fine_(context, n_fine_ + std::ssize(of_r.numbers)),
-        halo_of_fine_(exchange_of<V>(context, ranks, fine, of_r)) {
+        fine_(context, of_r.n_here()),
+        halo_of_fine_(exchange_of<V>(context, ranks, of_r)) {
     fine_.set_zero();
   }
   std::int64_t bytes() const override { return p_->bytes() + r_->bytes() + fine_.bytes() + this->bytes_of_vectors(); }
@@ -302,20 +255,20 @@ MultigridLevel<V>* add_level(MultigridHierarchy<V>& hierarchy, LevelRows const& 
   level.matrix = level.own.get();
   std::vector<V> const diagonal(couplings.diagonal.data(), couplings.diagonal.data() + matrix.n_rows);
   level.diagonal = Array<V>(context, std::span<V const>(diagonal));
-  level.halo = std::make_unique<BlockHalo<V>>(exchange_of<V>(context, ranks, rows.numbering, rows.ghosts));
-  level.rows_of_all = rows.numbering.n_of_all();
+  level.halo = std::make_unique<BlockHalo<V>>(exchange_of<V>(context, ranks, rows.rows));
+  level.rows_of_all = rows.rows.n_of_all();
   level.nnz = sum_over(ranks, matrix.nnz());
   double const bound = max_over(ranks, couplings.bound),
                largest = positive
-                             ? largest_of_symmetric(ranks, level, rows.numbering)
+                             ? largest_of_symmetric(ranks, level, rows.rows)
                              : largest_of_any(ranks, rows, {couplings.diagonal.data(), static_cast<std::size_t>(matrix.n_rows)});
   level.largest = std::isfinite(largest) ? std::min(safety * largest, bound) : bound;
   return &level;
 }
 
 /// Whether a rank has none of these rows, and kernels of a device: they are not launched for nothing.
-[[nodiscard]] inline bool any_has_none(Context& context, Communicator& ranks, Numbering const& numbering) {
-  return any_of_ranks(ranks, context.backend() != Backend::cpu && numbering.n_own() == 0);
+[[nodiscard]] inline bool any_has_none(Context& context, Communicator& ranks, RowMap const& rows) {
+  return any_of_ranks(ranks, context.backend() != Backend::cpu && rows.n_own() == 0);
 }
 
 }  // namespace poisson::rank_levels

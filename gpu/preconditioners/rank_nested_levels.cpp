@@ -25,29 +25,29 @@ std::vector<std::uint8_t> are_alone(CsrMatrix const& a) {
 /// space, afterwards of the smaller one. Collective.
 NestedLevel nested_level(Communicator& ranks, RankNestedSpace const& space, std::vector<std::uint8_t>& alone) {
   NestedLevel result;
-  result.coarse = Numbering(ranks, std::ssize(space.rows));
+  RowMap const own(ranks, std::ssize(space.rows));
   std::vector<std::uint8_t> alone_there;
   for (std::int32_t const row : space.rows)
     alone_there.push_back(alone[static_cast<std::size_t>(row)]);
   std::vector<std::int64_t> others;
   for (RankNestedSpace::Place const& place : space.others)
-    others.push_back(result.coarse.first[static_cast<std::size_t>(place.rank)] + place.row);
-  result.of_p = Ghosts(ranks, result.coarse, others);
+    others.push_back(own.first[static_cast<std::size_t>(place.rank)] + place.row);
+  result.of_p = own.with_ghosts(ranks, others);
   auto const n_own = space.rows.size();
   // By column of space.p: that of the result, and whether it is alone.
   std::vector<std::int32_t> columns(n_own);
   for (std::size_t i = 0; i < n_own; ++i)
     columns[i] = static_cast<std::int32_t>(i);
   std::vector<std::uint8_t> alone_by_column = alone_there;
-  auto const of_ghosts = result.of_p.values<std::uint8_t>(ranks, alone_there);
+  auto const of_ghosts = values_of_ghosts<std::uint8_t>(ranks, result.of_p.neighbors, alone_there);
   for (std::int64_t const number : others) {
-    auto const place = result.of_p.place(result.coarse, number);
+    auto const place = result.of_p.place(number);
     columns.push_back(static_cast<std::int32_t>(place));
     alone_by_column.push_back(of_ghosts[static_cast<std::size_t>(place) - n_own]);
   }
   auto p = std::make_shared<CsrMatrix>();
   p->n_rows = space.p.n_rows;
-  p->n_columns = std::ssize(space.rows) + std::ssize(result.of_p.numbers);
+  p->n_columns = result.of_p.n_here();
   p->row_ptr.reserve(alone.size() + 1);
   p->columns.reserve(space.p.columns.size());
   p->values.reserve(space.p.columns.size());
@@ -91,39 +91,26 @@ std::vector<NestedLevel> nested_levels(Communicator& ranks, LevelRows const& fin
 
 /// The same rows with all nodes of `blocks` beside own ones among the ghosts, as of a matrix that was assembled. Collective.
 LevelRows with_ghosts_of(Communicator& ranks, RankBlocks const& blocks, LevelRows const& level) {
-  std::vector<std::int64_t> needed = level.ghosts.numbers;
-  NodeBox const around = with_neighbours(blocks.own, blocks.nodes)[level.numbering.me];
+  std::vector<std::int64_t> needed = level.rows.ghosts;
+  NodeBox const around = with_neighbours(blocks.own, blocks.nodes)[level.rows.me];
   for (std::size_t other = 0; other < blocks.own.size(); ++other)
-    if (other != level.numbering.me)
+    if (other != level.rows.me)
       common(blocks.own[other], around).for_all([&](std::array<std::int64_t, 3> const& node) {
-        needed.push_back(level.numbering.first[other] + blocks.own[other].index(node));
+        needed.push_back(level.rows.first[other] + blocks.own[other].index(node));
       });
-  LevelRows result{level.numbering, Ghosts(ranks, level.numbering, std::move(needed)), nullptr};
+  LevelRows result{level.rows.with_ghosts(ranks, std::move(needed)), nullptr};
   auto matrix = std::make_shared<CsrMatrix>(*level.matrix);
-  matrix->n_columns = level.numbering.n_own() + std::ssize(result.ghosts.numbers);
+  matrix->n_columns = result.rows.n_here();
   for (std::int32_t& column : matrix->columns)  // which stay in ascending order
-    column = static_cast<std::int32_t>(result.ghosts.place(level.numbering, level.ghosts.number_at(level.numbering, column)));
+    column = static_cast<std::int32_t>(result.rows.place(level.rows.number_at(column)));
   result.matrix = std::move(matrix);
   return result;
 }
 
 /// The rows of a level as those of a matrix. Collective.
 RankMatrix matrix_of_level(Context& context, Communicator& ranks, LevelRows const& level) {
-  RankRows rows;
-  rows.matrix = level.matrix;
-  for (int other = 0; other < ranks.size(); ++other) {
-    auto const r = static_cast<std::size_t>(other);
-    auto const& ghosts = level.ghosts.numbers;
-    RankNeighbor neighbor;
-    neighbor.rank = other;
-    neighbor.sent = level.ghosts.sent[r];
-    neighbor.n_ghosts = std::lower_bound(ghosts.begin(), ghosts.end(), level.numbering.first[r + 1]) -
-                        std::lower_bound(ghosts.begin(), ghosts.end(), level.numbering.first[r]);
-    if (!neighbor.sent.empty() || neighbor.n_ghosts > 0)
-      rows.neighbors.push_back(std::move(neighbor));
-  }
-  SplitRows const parts = split(rows);
-  return {make_matrix(Format::csr, parts.local, context), parts, rows.neighbors, ranks};
+  SplitRows const parts = split({level.rows.neighbors, level.matrix});
+  return {make_matrix(Format::csr, parts.local, context), parts, level.rows.neighbors, ranks};
 }
 
 }  // namespace poisson::rank_levels

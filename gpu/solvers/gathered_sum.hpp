@@ -6,13 +6,14 @@
 #include "gpu/solvers/krylov.hpp"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace poisson {
 
-/// Sums over the ranks of a communicator. Every rank gathers the numbers of all and adds them in the order of the ranks, so that
-/// all have the same bits in every run, and decide alike. On devices without the host where rank_transport can. A rank that
-/// is alone has nothing to add, and or_null() is null.
+/// Sums over the ranks of a communicator in the order of the ranks (Communicator::Order::of_ranks), so that all have the same bits
+/// in every run, and decide alike. On devices without the host where rank_transport can. A rank that is alone has nothing to add,
+/// and or_null() is null.
 template <class T>
 class GatheredSum final : public RankSum<T> {
 public:
@@ -27,16 +28,10 @@ public:
     }
     auto const n = static_cast<std::size_t>(count);
     mine_.resize(n);
-    all_.resize(n * static_cast<std::size_t>(ranks_.size()));
     auto const bytes = static_cast<std::int64_t>(n * sizeof(T));
     context.download(mine_.data(), sums, bytes);
-    ranks_.all_gather(mine_.data(), bytes, all_.data());
-    for (std::size_t i = 0; i < n; ++i) {
-      T sum = all_[i];
-      for (std::size_t place = n + i; place < all_.size(); place += n)
-        sum = sum + all_[place];
-      mine_[i] = sum;
-    }
+    combine_lists(
+        ranks_, std::span<T>(mine_), [](T& sum, T const& value) { sum = sum + value; }, Communicator::Order::of_ranks);
     context.upload(sums, mine_.data(), bytes);
   }
 
@@ -45,7 +40,7 @@ public:
 private:
   Communicator& ranks_;
   DeviceRanks* devices_;
-  std::vector<T> mine_, all_;
+  std::vector<T> mine_;
 };
 
 }  // namespace poisson

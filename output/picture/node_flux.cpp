@@ -161,7 +161,7 @@ NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_
       Vec3 flux{};
       int count = 0;
     };
-    std::vector<Sum> mine(shared.size()), all(shared.size() * static_cast<std::size_t>(part->ranks.size()));
+    std::vector<Sum> mine(shared.size());
     for (std::size_t i = 0; i < shared.size(); ++i)
       if (shared_here[i].first >= 0) {
         std::size_t const place = place_of(shared_here[i]);
@@ -169,13 +169,18 @@ NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_
         flux_[place] = {};
         count[place] = 0;
       }
-    part->ranks.all_gather(mine.data(), static_cast<std::int64_t>(mine.size() * sizeof(Sum)), all.data());
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (Key const& key = shared_here[i % shared.size()]; key.first >= 0) {
+    auto const add = [](Sum& sum, Sum const& other) {
+      sum.count += other.count;
+      for (std::size_t d = 0; d < 3; ++d)
+        sum.flux[d] += other.flux[d];
+    };
+    combine_lists(part->ranks, std::span(mine), add, Communicator::Order::of_ranks);
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      if (Key const& key = shared_here[i]; key.first >= 0) {
         std::size_t const place = place_of(key);
-        count[place] += all[i].count;
+        count[place] += mine[i].count;
         for (std::size_t d = 0; d < 3; ++d)
-          flux_[place][d] += all[i].flux[d];
+          flux_[place][d] += mine[i].flux[d];
       }
   }
   for (std::size_t i = 0; i < flux_.size(); ++i)

@@ -435,11 +435,11 @@ void write_hdf_on_ranks(std::filesystem::path const& path, Communicator& ranks, 
     write_counts(*file, pieces);
     write_whole(*file, of_all);
   });
-  auto const n_arrays = static_cast<std::size_t>(gather(ranks, std::ssize(arrays)).front());
+  auto const n_arrays = static_cast<std::size_t>(of_first(ranks, std::ssize(arrays)));
   HostVector<unsigned char> memory, received(message_bytes);
   for (std::size_t a = 0; a < n_arrays; ++a) {
     auto const values = gather(ranks, mesh != nullptr ? arrays[a].n_values : 0);
-    auto const width = gather(ranks, static_cast<std::int64_t>(is_first ? size_of(arrays[a].type) : 0)).front();
+    auto const width = of_first(ranks, static_cast<std::int64_t>(is_first ? size_of(arrays[a].type) : 0));
     auto const block = static_cast<std::int64_t>(message_bytes);  // whole values, of whatever type
     attempt([&] {
       DataArray shape = arrays[a];

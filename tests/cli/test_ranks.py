@@ -126,6 +126,8 @@ def test_check_forecasts_a_rank(poisson):
     assert 0.7 * memory < of_ranks["host_peak_bytes"]["max"] < 1.2 * memory
     huge = poisson("check", config, "--ranks", 64, "--set", "problem.mesh.cells=[2048, 2048, 2048]").stdout
     assert "4 x 4 x 4" in huge and "unknowns       8 602 523 649" in huge
+    many = poisson("check", config, "--ranks", 4096, "--set", "problem.mesh.cells=[8192, 8192, 8192]").stdout
+    assert "16 x 16 x 16" in many and "135 005 697, and 791 047 that come from 7 other ranks" in many
     poisson("check", config, "--ranks", 0, code=1)
 
 

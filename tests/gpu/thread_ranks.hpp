@@ -2,6 +2,7 @@
 
 #include "gpu/core/communicator.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -11,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace poisson::testing {
@@ -80,6 +82,7 @@ private:
     int arrived = 0;
     std::int64_t meetings = 0;
     std::vector<std::vector<std::byte>> blocks;
+    std::map<std::pair<int, int>, std::vector<std::byte>> parcels;  ///< by receiver and sender
     /// By exchange, sender and receiver.
     std::map<std::tuple<int, int, int>, std::deque<std::vector<std::byte>>> mail;
   };
@@ -142,6 +145,48 @@ private:
       shared_.meet();
     }
     void barrier() override { shared_.meet(); }
+    void broadcast(int from, void* data, std::int64_t bytes) override {
+      std::vector<std::byte> all(static_cast<std::size_t>(bytes) * static_cast<std::size_t>(size()));
+      all_gather(data, bytes, all.data());
+      std::copy_n(all.begin() + from * bytes, bytes, static_cast<std::byte*>(data));
+    }
+    void combine(void* values, std::int64_t count, std::int64_t size, Combine into, Order order) override {
+      std::int64_t const bytes = count * size, n = shared_.size;
+      std::vector<std::byte> all(static_cast<std::size_t>(n * bytes));
+      all_gather(values, bytes, all.data());
+      auto const at = [&](std::int64_t rank) { return all.data() + rank * bytes; };
+      if (order == Order::any) {  // backwards, which makes no difference
+        for (std::int64_t rank = n - 1; rank > 0; --rank)
+          into(at(rank - 1), at(rank), count);
+      } else {
+        for (std::int64_t first = 0; first < n; first += ranks_of_block) {
+          for (std::int64_t rank = first + 1; rank < std::min<std::int64_t>(first + ranks_of_block, n); ++rank)
+            into(at(first), at(rank), count);
+          if (first > 0)
+            into(at(0), at(first), count);
+        }
+      }
+      std::copy_n(all.begin(), bytes, static_cast<std::byte*>(values));
+    }
+    void deliver(std::span<Message const> sends, Room const& room) override {
+      {
+        std::lock_guard const lock(shared_.mutex);
+        for (Message const& message : sends) {
+          auto const* const data = static_cast<std::byte const*>(message.data);
+          shared_.parcels[{message.rank, rank_}].assign(data, data + message.bytes);
+        }
+      }
+      shared_.meet();
+      {
+        std::lock_guard const lock(shared_.mutex);
+        auto const begin = shared_.parcels.lower_bound({rank_, 0}), end = shared_.parcels.lower_bound({rank_ + 1, 0});
+        for (auto parcel = begin; parcel != end; ++parcel)
+          std::copy(parcel->second.begin(), parcel->second.end(),
+                    static_cast<std::byte*>(room(parcel->first.second, std::ssize(parcel->second))));
+        shared_.parcels.erase(begin, end);
+      }
+      shared_.meet();
+    }
     std::unique_ptr<Exchange> make_exchange(std::span<Message const> sends, std::span<Message const> receives) override {
       return std::make_unique<ThreadExchange>(shared_, n_exchanges_++, rank_, sends, receives);
     }

@@ -73,15 +73,19 @@ void check_nccl(NcclResult result, char const* what) {
                          " (NCCL_DEBUG=WARN tells more; with POISSON_NCCL=0 messages go through host memory)");
 }
 
-/// numbers[i] = sum over r of all[r * count + i], in the order of r; one thread for each.
+/// numbers[i] = sum over r of all[r * count + i], as Communicator::Order::of_ranks says; one thread for each.
 template <class T>
 __global__ void sum_of_ranks_kernel(int ranks, int count, T const* all, T* numbers) {
   int const i = static_cast<int>(threadIdx.x);
   if (i >= count)
     return;
-  T sum = all[i];
-  for (int r = 1; r < ranks; ++r)
-    sum = sum + all[std::int64_t{r} * count + i];
+  T sum = 0;
+  for (int first = 0; first < ranks; first += Communicator::ranks_of_block) {
+    T of_block = all[std::int64_t{first} * count + i];
+    for (int r = first + 1; r < min(first + Communicator::ranks_of_block, ranks); ++r)
+      of_block = of_block + all[std::int64_t{r} * count + i];
+    sum = first == 0 ? of_block : sum + of_block;
+  }
   numbers[i] = sum;
 }
 
@@ -293,7 +297,7 @@ RankTransport make_rank_transport(cuda::CudaContext& device, Communicator& ranks
   auto const by_host = [](std::string const& why) { return RankTransport{nullptr, "host memory: " + why}; };
   if (std::string const why = first_message(ranks, reason); !why.empty())
     return by_host(why);
-  id = gather(ranks, id).front();
+  id = of_first(ranks, id);
   try {
     devices->connect(id, ranks.rank());
   } catch (EnvironmentError const& error) {

@@ -54,6 +54,18 @@ TEST(BoxPartition, GivesEveryCellAndNodeOneOwnerAndPairsMessages) {
       }
 }
 
+TEST(BoxPartition, TellsARankOfManyItsNeighboursAlone) {
+  BoxPartition const partition({8192, 8192, 8192}, 1, 4096);
+  EXPECT_EQ(partition.blocks(), (std::array<int, 3>{16, 16, 16}));
+  int const inside = (7 * 16 + 8) * 16 + 9, corner = 0;
+  std::int64_t ghosts = 0;
+  for (RankNeighbor const& neighbor : partition.neighbors(inside))
+    ghosts += neighbor.n_ghosts;
+  EXPECT_EQ(partition.neighbors(inside).size(), 26U);
+  EXPECT_EQ(ghosts, 514 * 514 * 514 - 512 * 512 * 512);
+  EXPECT_EQ(partition.neighbors(corner).size(), 7U);
+}
+
 /// All conditions, a coefficient and a source that vary.
 ProblemSpec problem(Cells const& cells, int order) {
   ProblemSpec spec;

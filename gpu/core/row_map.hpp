@@ -1,0 +1,111 @@
+#pragma once
+
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/node_box.hpp"
+#include "gpu/core/rank_rows.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace poisson {
+
+/// What other ranks have at the ghosts of these neighbours, in their order, from own entries. Collective.
+template <class T>
+[[nodiscard]] std::vector<T> values_of_ghosts(Communicator& ranks, std::vector<RankNeighbor> const& neighbors,
+                                              std::span<T const> own) {
+  RankLists<T> to;
+  for (RankNeighbor const& neighbor : neighbors) {
+    auto& list = to[neighbor.rank];
+    for (std::int32_t const row : neighbor.sent)
+      list.push_back(own[static_cast<std::size_t>(row)]);
+  }
+  return swap_lists(ranks, to).joined();
+}
+
+/// With whom a rank shares rows that needs these of others, by their numbers there in the order of its ghosts; a rank may tell
+/// several. Collective.
+[[nodiscard]] inline std::vector<RankNeighbor> neighbors_of(Communicator& ranks, RankLists<std::int32_t> const& wanted) {
+  std::map<int, RankNeighbor> neighbors;
+  for (auto const& [rank, rows] : wanted)
+    if (!rows.empty())
+      neighbors[rank].n_ghosts = std::ssize(rows);
+  for (auto const& [rank, rows] : swap_lists(ranks, wanted))
+    neighbors[rank].sent = rows;
+  std::vector<RankNeighbor> result;
+  for (auto& [rank, neighbor] : neighbors) {
+    neighbor.rank = rank;
+    result.push_back(std::move(neighbor));
+  }
+  return result;
+}
+
+/// The rows, or columns, of all ranks: which are own ones, which of others this rank needs, and who needs which own ones. Rows are
+/// numbered over all ranks, those of rank r from first[r] on. In vectors own rows come first, then the ghosts.
+struct RowMap {
+  std::vector<std::int64_t> first;  ///< of every rank; then the number of all rows
+  std::size_t me = 0;
+  std::vector<std::int64_t> ghosts;  ///< their numbers over all ranks, in the order of neighbors
+  std::vector<RankNeighbor> neighbors;
+
+  RowMap() = default;
+  /// n own rows, and no ghosts. Collective.
+  RowMap(Communicator& ranks, std::int64_t n) : first{0}, me(static_cast<std::size_t>(ranks.rank())) {
+    for (std::int64_t const count : gather(ranks, n))
+      first.push_back(first.back() + count);
+  }
+  /// With the ghosts of these neighbours, in their order. Collective.
+  RowMap(Communicator& ranks, std::int64_t n, std::vector<RankNeighbor> sharing) : RowMap(ranks, n) {
+    neighbors = std::move(sharing);
+    std::vector<std::int64_t> own(static_cast<std::size_t>(n));
+    std::iota(own.begin(), own.end(), first[me]);
+    ghosts = values_of_ghosts<std::int64_t>(ranks, neighbors, own);
+  }
+  /// The same own rows with other ghosts: these rows of others, by their numbers, which then ascend. Collective.
+  [[nodiscard]] RowMap with_ghosts(Communicator& ranks, std::vector<std::int64_t> needed) const {
+    RowMap result;
+    result.first = first;
+    result.me = me;
+    std::sort(needed.begin(), needed.end());
+    needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
+    RankLists<std::int32_t> wanted;
+    for (std::int64_t const number : needed)
+      wanted[owner(number)].push_back(static_cast<std::int32_t>(number - first[static_cast<std::size_t>(owner(number))]));
+    result.ghosts = std::move(needed);
+    result.neighbors = neighbors_of(ranks, wanted);
+    return result;
+  }
+
+  [[nodiscard]] std::int64_t n_own() const { return first[me + 1] - first[me]; }
+  /// Own rows and ghosts.
+  [[nodiscard]] std::int64_t n_here() const { return n_own() + std::ssize(ghosts); }
+  [[nodiscard]] std::int64_t n_of_all() const { return first.back(); }
+  [[nodiscard]] bool is_own(std::int64_t number) const { return first[me] <= number && number < first[me + 1]; }
+  [[nodiscard]] int owner(std::int64_t number) const {
+    return static_cast<int>(std::upper_bound(first.begin(), first.end(), number) - first.begin()) - 1;
+  }
+  /// The place in vectors of a row of this number. Precondition: it is here, and the numbers of ghosts ascend.
+  [[nodiscard]] std::int64_t place(std::int64_t number) const {
+    if (is_own(number))
+      return number - first[me];
+    return n_own() + (std::lower_bound(ghosts.begin(), ghosts.end(), number) - ghosts.begin());
+  }
+  [[nodiscard]] std::int64_t number_at(std::int64_t place) const {
+    std::int64_t const n = n_own();
+    return place < n ? first[me] + place : ghosts[static_cast<std::size_t>(place - n)];
+  }
+  /// The own rows of every rank, as boxes of n x 1 x 1 nodes.
+  [[nodiscard]] std::vector<NodeBox> boxes() const {
+    std::vector<NodeBox> result;
+    for (std::size_t r = 0; r + 1 < first.size(); ++r)
+      result.push_back({{first[r], 0, 0}, {first[r + 1], 1, 1}});
+    return result;
+  }
+};
+
+}  // namespace poisson
