@@ -49,8 +49,12 @@ Array<std::int32_t> places_in(Context& context, std::vector<SharedNodes> const& 
 
 template <class V>
 BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vector<NodeBox> const& own,
-                                std::vector<NodeBox> const& needed, NodeBox const& extended, int vectors)
-    : context_(context), kernels_(kernels_for<BlockKernels<V>>(context)), vectors_(vectors), step_(extended.size()) {
+                                std::vector<NodeBox> const& needed, NodeBox const& extended, int layers, int vectors)
+    : LevelHalo<V>(layers),
+      context_(context),
+      kernels_(kernels_for<BlockKernels<V>>(context)),
+      vectors_(vectors),
+      step_(extended.size()) {
   auto const me = static_cast<std::size_t>(ranks.rank());
   std::vector<typename RankExchange<V>::Part> sends, receives;
   sent_ = places_in<V>(context, shared_nodes(own, needed, true, me), extended, sends);
@@ -69,31 +73,24 @@ BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vect
 }
 
 template <class V>
-BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vector<Places> const& sends,
-                                std::vector<Places> const& receives)
-    : context_(context), kernels_(kernels_for<BlockKernels<V>>(context)) {
-  using Part = typename RankExchange<V>::Part;
-  std::vector<std::int32_t> sent, received;
-  for (Places const& places : sends)
-    sent.insert(sent.end(), places.of_x.begin(), places.of_x.end());
-  for (Places const& places : receives)
-    received.insert(received.end(), places.of_x.begin(), places.of_x.end());
-  sent_ = Array<std::int32_t>(context, std::span<std::int32_t const>(sent));
-  received_ = Array<std::int32_t>(context, std::span<std::int32_t const>(received));
-  auto const parts = [](std::vector<Places> const& of_ranks) {
-    std::vector<Part> result;
-    for (Places const& places : of_ranks)
-      if (!places.of_x.empty())
-        result.push_back({places.rank, std::ssize(places.of_x)});
+BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, RankLists<std::int32_t> const& sent,
+                                RankLists<std::int32_t> const& received)
+    : LevelHalo<V>(1), context_(context), kernels_(kernels_for<BlockKernels<V>>(context)) {
+  auto const parts = [&](RankLists<std::int32_t> const& lists, Array<std::int32_t>& places) {
+    places = Array<std::int32_t>(context, std::span<std::int32_t const>(lists.joined()));
+    std::vector<typename RankExchange<V>::Part> result;
+    for (auto const& [rank, list] : lists)
+      result.push_back({rank, std::ssize(list)});
     return result;
   };
+  auto const sends = parts(sent, sent_), receives = parts(received, received_);
   n_packed_ = {sent_.size()};
   n_unpacked_ = {received_.size()};
-  exchange_ = std::make_unique<RankExchange<V>>(context, ranks, parts(sends), parts(receives));
+  exchange_ = std::make_unique<RankExchange<V>>(context, ranks, sends, receives);
 }
 
 template <class V>
-void BlockExchange<V>::fill(V* x) {
+void BlockExchange<V>::fill(V* x) const {
   std::int32_t const* places = sent_.data();
   V* to = exchange_->outgoing();
   for (std::int64_t const n : n_packed_) {

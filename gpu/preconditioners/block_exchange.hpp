@@ -5,6 +5,7 @@
 #include "gpu/core/node_box.hpp"
 #include "gpu/kernels/block.hpp"
 #include "gpu/kernels/rank_exchange.hpp"
+#include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -12,27 +13,23 @@
 
 namespace poisson {
 
-/// Of a vector with an entry for every node of a larger box: each rank keeps those of its `extended` box, which holds its own nodes
-/// and some around them. Brings the entries of others' nodes from their owners. Of several vectors, one behind another, it brings
-/// all in the same messages.
+/// Brings entries of a vector from their owners into the vectors of other ranks. Of a box each rank keeps the nodes of its
+/// `extended` box, which holds its own nodes and some around them. Of several vectors, one behind another, it brings all in the
+/// same messages.
 template <class V>
-class BlockExchange {
+class BlockExchange final : public LevelHalo<V> {
 public:
-  /// Places in x whose entries go to another rank, or come from it.
-  struct Places {
-    int rank = 0;
-    std::vector<std::int32_t> of_x;
-  };
-  /// Precondition: what one rank sends the other one receives, in the same order. Collective.
-  BlockExchange(Context& context, Communicator& ranks, std::vector<Places> const& sends, std::vector<Places> const& receives);
-  /// `own`, `needed`: of every rank; the nodes that it owns, and those whose entries it wants, its own among them or not.
+  /// Places in x whose entries go to a rank, and those of what comes from it. Precondition: what one rank sends the other one
+  /// receives, in the same order. Collective.
+  BlockExchange(Context& context, Communicator& ranks, RankLists<std::int32_t> const& sent,
+                RankLists<std::int32_t> const& received);
+  /// `own`, `needed`: of every rank; the nodes that it owns, and those whose entries it wants, its own among them or not. `layers`
+  /// around own nodes are needed.
   /// Preconditions: every node has one owner; this rank's `extended` holds both of its boxes. Collective.
   BlockExchange(Context& context, Communicator& ranks, std::vector<NodeBox> const& own, std::vector<NodeBox> const& needed,
-                NodeBox const& extended, int vectors = 1);
-  BlockExchange(BlockExchange const&) = delete;
-  BlockExchange& operator=(BlockExchange const&) = delete;
+                NodeBox const& extended, int layers = 1, int vectors = 1);
   /// Fills in the entries of nodes that this rank needs and does not own. `x` is in the backend's memory. Collective.
-  void fill(V* x);
+  void fill(V* x) const override;
 
 private:
   Context& context_;

@@ -436,15 +436,14 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
     level.own = std::move(matrix);
     level.matrix = level.own.get();
     level.diagonal = Array<V>(context, box.size());
-    level.halo = std::make_unique<BlockHalo<V>>(
-        std::make_unique<BlockExchange<V>>(context, ranks, own, with_neighbours(own, whole.high, layers), box), layers);
+    level.halo = std::make_unique<BlockExchange<V>>(context, ranks, own, with_neighbours(own, whole.high, layers), box, layers);
     level.rows_of_all = whole.size();
     level.nnz = half_stencil::diagonals * 2 * whole.size() - whole.size();
     return level;
   };
   // Entries of own rows are there: brings the others.
   auto const complete = [&](Array<V>& values) {
-    BlockExchange<V>(context, ranks, own, extended(own, whole.high), box, half_stencil::diagonals).fill(values.data());
+    BlockExchange<V>(context, ranks, own, extended(own, whole.high), box, 1, half_stencil::diagonals).fill(values.data());
     fine = level_of<V>(box);
     kernels_for<BlockKernels<V>>(context).clip(context, {fine.nodes[0], fine.nodes[1], fine.nodes[2]}, values.data());
     fine.values = values.data();

@@ -50,18 +50,6 @@ private:
   mutable BlockGather<V> gather_;
 };
 
-/// The entries that an exchange brings, of so many layers. Rows without a box are one of count x 1 x 1.
-template <class V>
-class BlockHalo final : public LevelHalo<V> {
-public:
-  explicit BlockHalo(std::unique_ptr<BlockExchange<V>> exchange, int layers = 1)
-      : LevelHalo<V>(layers), exchange_(std::move(exchange)) {}
-  void fill(V* x) const override { exchange_->fill(x); }
-
-private:
-  std::unique_ptr<BlockExchange<V>> exchange_;
-};
-
 /// Vectors of the finest level are those of own nodes outside of the cycle.
 template <class V>
 class BlockEntry final : public RankEntry<V> {

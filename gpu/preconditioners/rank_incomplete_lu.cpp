@@ -192,20 +192,15 @@ RankTriangle triangle_of(Communicator& ranks, RankRows const& rows, RowLevels co
   for (std::int64_t row = 0; row < rows.matrix->n_rows; ++row)
     of_own.level[place[row]] = levels.level[row];
   RankTriangle result{StoredSchedule(of_own, 1, context), std::move(points), {}};
-  using Places = BlockExchange<double>::Places;
   Phases const phases{result.exchanged_before};
   for (std::size_t phase = 0; phase < phases.points.size(); ++phase) {
-    std::vector<Places> sends, receives;
-    auto const add_to = [&](std::vector<Places>& list) {
-      return [&](int rank, std::int32_t index) {
-        if (list.empty() || list.back().rank != rank)
-          list.push_back({rank, {}});
-        list.back().of_x.push_back(place[static_cast<std::size_t>(index)]);
-      };
+    RankLists<std::int32_t> sent, received;
+    auto const add_to = [&](RankLists<std::int32_t>& lists) {
+      return [&](int rank, std::int32_t index) { lists[rank].push_back(place[static_cast<std::size_t>(index)]); };
     };
-    for_sent(rows, levels, phases, phase, add_to(sends));
-    for_ghosts(rows, levels, phases, phase, add_to(receives));
-    result.exchanges.push_back(std::make_unique<BlockExchange<double>>(context, ranks, sends, receives));
+    for_sent(rows, levels, phases, phase, add_to(sent));
+    for_ghosts(rows, levels, phases, phase, add_to(received));
+    result.exchanges.push_back(std::make_unique<BlockExchange<double>>(context, ranks, sent, received));
   }
   return result;
 }

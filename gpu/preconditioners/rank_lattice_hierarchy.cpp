@@ -22,9 +22,6 @@ namespace poisson {
 namespace rank_lattices {
 namespace {
 
-template <class V>
-using Places = typename BlockExchange<V>::Places;
-
 /// A level's unknowns on this rank: own ones, ghosts that lattices here have (RankLattices), and more ghosts with which own ones
 /// are coupled.
 struct LevelUnknowns {
@@ -51,14 +48,7 @@ std::unique_ptr<BlockExchange<V>> exchange_of(Context& context, Communicator& ra
       for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
         received[neighbor.rank].push_back(place++);
     }
-  auto const places_of = [](RankLists<std::int32_t> const& lists) {
-    std::vector<Places<V>> result;
-    for (auto const& [rank, list] : lists)
-      if (!list.empty())
-        result.push_back({rank, list});
-    return result;
-  };
-  return std::make_unique<BlockExchange<V>>(context, ranks, places_of(sent), places_of(received));
+  return std::make_unique<BlockExchange<V>>(context, ranks, sent, received);
 }
 
 /// The matrix of a level, of half_cds on the lattices here and what others' lattices add.
@@ -414,7 +404,7 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
     added.matrix = &of_level;
     added.diagonal = Array<V>(context, level.lattices.n_rows);
     static_cast<LinearOperator<V> const&>(of_level).diagonal(added.diagonal.data());
-    added.halo = std::make_unique<BlockHalo<V>>(exchange_of<V>(context, ranks, level));
+    added.halo = exchange_of<V>(context, ranks, level);
     added.rows_of_all = level.rows.n_of_all();
     std::int64_t const of_line = 2 * level.lattices.layout.order + 1;
     added.nnz = of_line * of_line * of_line * added.rows_of_all;

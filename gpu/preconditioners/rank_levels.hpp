@@ -35,18 +35,14 @@ namespace poisson::rank_levels {
 /// Fills in the ghosts at the end of a vector of own entries. Collective, also to make.
 template <class V>
 std::unique_ptr<BlockExchange<V>> exchange_of(Context& context, Communicator& ranks, RowMap const& rows) {
-  using Places = typename BlockExchange<V>::Places;
-  std::vector<Places> sends, receives;
+  RankLists<std::int32_t> sent, received;
   auto place = static_cast<std::int32_t>(rows.n_own());
   for (RankNeighbor const& neighbor : rows.neighbors) {
-    if (!neighbor.sent.empty())
-      sends.push_back({neighbor.rank, neighbor.sent});
-    if (neighbor.n_ghosts > 0)
-      receives.push_back({neighbor.rank, {}});
+    sent[neighbor.rank] = neighbor.sent;
     for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
-      receives.back().of_x.push_back(place++);
+      received[neighbor.rank].push_back(place++);
   }
-  return std::make_unique<BlockExchange<V>>(context, ranks, sends, receives);
+  return std::make_unique<BlockExchange<V>>(context, ranks, sent, received);
 }
 
 /// A level's rows on this rank; columns are own ones, then ghosts.
@@ -255,7 +251,7 @@ MultigridLevel<V>* add_level(MultigridHierarchy<V>& hierarchy, LevelRows const& 
   level.matrix = level.own.get();
   std::vector<V> const diagonal(couplings.diagonal.data(), couplings.diagonal.data() + matrix.n_rows);
   level.diagonal = Array<V>(context, std::span<V const>(diagonal));
-  level.halo = std::make_unique<BlockHalo<V>>(exchange_of<V>(context, ranks, rows.rows));
+  level.halo = exchange_of<V>(context, ranks, rows.rows);
   level.rows_of_all = rows.rows.n_of_all();
   level.nnz = sum_over(ranks, matrix.nnz());
   double const bound = max_over(ranks, couplings.bound),
