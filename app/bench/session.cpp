@@ -28,15 +28,13 @@ BenchSession::BenchSession(std::string const& name, BenchTarget const& target, s
                : where.backend() == Backend::cuda ? why_no_peers()
                                                   : no_cuda) {
   auto const measured = [&](auto const& measure) {  // by all at the same time, since they may share memory
-    if (!ranks.is_alone())
-      ranks.barrier();
+    ranks.barrier();
     return sum_over(ranks, measure(context));
   };
   copy_bandwidth = measured([](Context& c) { return measure_copy_bandwidth(c); });
   read_bandwidth = measured([](Context& c) { return measure_read_bandwidth(c); });
   DeviceDescription const device = context.description();
-  std::string const on_ranks = !team.is_alone() ? " on " + std::to_string(team.size()) + " ranks" : "";
-  console.line("poisson " POISSON_VERSION ": bench " + name + on_ranks);
+  console.line("poisson " POISSON_VERSION ": bench " + name + team.on_ranks());
   if (context.backend() == Backend::cpu)
     console.line(target.backend || no_cuda.empty() ? "  measured on the CPU backend"
                                                    : "  no CUDA device here (" + no_cuda + "): measured on the CPU backend");
@@ -112,8 +110,7 @@ ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Conso
   try {
     body(session);
   } catch (Interrupted const&) {  // with ranks thrown on all
-    if (!team.is_alone())
-      share_interrupt(team.communicator());
+    share_interrupt(team.communicator());
     clear_interrupt();
     console.end_progress();
     session.report["interrupted"] = true;

@@ -149,7 +149,7 @@ public:
                                : kernels_for<ConversionKernels>(session_.context).analyse(session_.context, a, true).symmetric;
     bool const has_rhs = any_of_ranks(session_.ranks, !matrix.rhs.empty());  // not all ranks have rows
     b_ = !has_rhs ? HostVector<double>(static_cast<std::size_t>(a.n_rows), 1.0) : matrix.rhs;
-    b_norm_ = norm_of_all(b_);
+    b_norm_ = norm_over(session_.ranks, norm(b_));
     device_b_ = Array<double>(session_.context, std::span<double const>(b_));
     constant_null_space_ = matrix.constant_null_space;
     box_nodes_ = matrix.box_nodes;
@@ -237,8 +237,7 @@ private:
         if (session_.team.is_first())
           format = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth}).format;
       });
-      if (!session_.ranks.is_alone())
-        format = of_first(session_.ranks, format);
+      format = of_first(session_.ranks, format);
       result.push_back({format, options, "auto: " + std::string(name_of(format))});
     }
     if (!options_.automatic || !options_.formats.empty())
@@ -312,8 +311,7 @@ private:
     Timer const total;
     bool same = true, out_of_time = false, enough = false;
     do {
-      if (!session_.ranks.is_alone())
-        session_.ranks.barrier();
+      session_.ranks.barrier();
       Timer const timer;
       // A solver ends by itself for an interrupt only, so that is what the end of its time is.
       options.monitor = [&](std::int64_t, double) {
@@ -375,7 +373,7 @@ private:
       kernels_for<CheckKernels>(session_.context).residual(session_.context, a, x, x_low, device_b_.data(), device_r.data());
     device_r.download(r);
     correct(r);
-    double const of_r = norm_of_all(r);
+    double const of_r = norm_over(session_.ranks, norm(r));
     return b_norm_ == 0 ? of_r : of_r / b_norm_;
   }
 
@@ -410,14 +408,6 @@ private:
     CsrResidualCheck(rows_->rim_rows).residual(all, low, b, of_rim);
     for (std::size_t i = 0; i < rim.size(); ++i)
       r[static_cast<std::size_t>(rim[i])] = of_rim[i];
-  }
-
-  [[nodiscard]] double norm_of_all(std::span<double const> v) const {
-    double const largest = max_over(session_.ranks, norm(v));
-    if (session_.ranks.is_alone() || !(largest > 0))
-      return largest;
-    double const share = norm(v) / largest;
-    return largest * std::sqrt(sum_over(session_.ranks, share * share));
   }
 
   // --- peers

@@ -386,8 +386,8 @@ private:
 
   double norm_of_residual() {
     vectors().dot(context_, n_, r_.data(), r_.data(), square_.data());
-    if (!options_.ranks.get().is_alone())
-      sum_.add(context_, square_.data(), 1);
+    if (RankSum<X>* const sum = sum_.or_null())
+      sum->add(context_, square_.data(), 1);
     X square{};
     square_.download(std::span<X>(&square, 1));
     return norm_of(square);

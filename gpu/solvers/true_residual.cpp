@@ -47,14 +47,17 @@ double norm(std::span<double const> v) {
   return std::scalbn(std::sqrt(sum.hi), exponent);
 }
 
-/// From the norms of parts; NaN where one is NaN.
+}  // namespace
+
 double norm_over(Communicator& ranks, double of_part) {
   double const largest = max_over(ranks, of_part);
-  if (ranks.is_alone() || !(largest > 0))
+  if (!(largest > 0) || std::isinf(largest))
     return largest;
   double const share = of_part / largest;
   return largest * std::sqrt(sum_over(ranks, share * share));
 }
+
+namespace {
 
 double relative_norm(std::span<double const> r, std::span<double const> b, Communicator& ranks) {
   double const r_norm = norm_over(ranks, norm(r)), b_norm = norm_over(ranks, norm(b));

@@ -10,6 +10,9 @@
 
 namespace poisson {
 
+/// The norm of a vector from those of ranks' parts, on all; NaN where one is NaN. Collective.
+[[nodiscard]] double norm_over(Communicator& ranks, double of_part);
+
 /// An independent way to compute residuals of a system, by which solutions are judged. An implementation shares no code with
 /// operators, formats and solvers, and works on the host.
 class ResidualCheck {

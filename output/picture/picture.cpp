@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <set>
@@ -369,29 +368,25 @@ Legend legend_of(std::vector<int> const& ids, std::map<int, std::string> const& 
   return legend;
 }
 
-// What parts of a mesh have together; of a mesh that is all (no ranks) what is given.
+// What parts of a mesh have together; where one rank has all of it, what is given.
 
 BoundingBox merged(BoundingBox box, bool any, Communicator& ranks) {
-  if (ranks.is_alone())
-    return box;
   struct Part {
     BoundingBox box;
     bool any;
   };
-  bool first = true;
-  for (Part const& part : gather(ranks, Part{box, any})) {
+  auto const add = [](Part& whole, Part const& part) {
+    if (!whole.any)
+      whole = part;
     for (std::size_t d = 0; part.any && d < 3; ++d) {
-      box.low[d] = first ? part.box.low[d] : std::min(box.low[d], part.box.low[d]);
-      box.high[d] = first ? part.box.high[d] : std::max(box.high[d], part.box.high[d]);
+      whole.box.low[d] = std::min(whole.box.low[d], part.box.low[d]);
+      whole.box.high[d] = std::max(whole.box.high[d], part.box.high[d]);
     }
-    first = first && !part.any;
-  }
-  return box;
+  };
+  return combined(ranks, Part{box, any}, add, Communicator::Order::of_ranks).box;
 }
 
 ValueRange merged(ValueRange const& mine, Communicator& ranks) {
-  if (ranks.is_alone())
-    return mine;
   std::vector<double> ends;
   for (ValueRange const& part : gather(ranks, mine))
     if (part.any)
@@ -401,21 +396,13 @@ ValueRange merged(ValueRange const& mine, Communicator& ranks) {
 }
 
 std::vector<int> merged(std::vector<int> const& mine, Communicator& ranks) {
-  if (ranks.is_alone())
-    return mine;
-  std::string bytes(mine.size() * sizeof(int), '\0');
-  std::memcpy(bytes.data(), mine.data(), bytes.size());
-  std::set<int> all;
-  for (std::string const& part : gather_texts(ranks, bytes)) {
-    std::vector<int> ids(part.size() / sizeof(int));
-    std::memcpy(ids.data(), part.data(), part.size());
-    all.insert(ids.begin(), ids.end());
-  }
+  std::vector<int> const lists = gather_lists(ranks, mine);
+  std::set<int> const all(lists.begin(), lists.end());
   return {all.begin(), all.end()};
 }
 
 std::vector<SurfaceTriangle> merged(std::vector<SurfaceTriangle> triangles, Communicator& ranks) {
-  return ranks.is_alone() ? std::move(triangles) : joined_on_first(ranks, std::move(triangles));
+  return joined_on_first(ranks, std::move(triangles));
 }
 
 void require_size(std::size_t found, std::int64_t wanted, char const* of) {
