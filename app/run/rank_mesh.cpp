@@ -87,7 +87,7 @@ assembly::PlaceCounts find_places(assembly::MeshSpec const& spec, RankMesh& mesh
     places.counts.regions.resize(spec.regions.size());
   });
   assembly::PlaceCounts counts = merged(team.communicator(), places.counts);
-  auto const [low, high] = combined(
+  auto const corners = combined(
       team.communicator(), std::array{places.low, places.high},
       [](std::array<Point, 2>& whole, std::array<Point, 2> const& part) {
         for (std::size_t d = 0; d < 3; ++d) {
@@ -96,7 +96,7 @@ assembly::PlaceCounts find_places(assembly::MeshSpec const& spec, RankMesh& mesh
         }
       },
       Communicator::Order::of_ranks);
-  team.together([&] { mesh.notes = check_places(spec, counts, low, high); });
+  team.together([&] { mesh.notes = check_places(spec, counts, corners[0], corners[1]); });
   mesh.whole.boundary_ids = counts.boundary_ids;
   mesh.whole.material_ids = counts.material_ids;
   keep_names_in_use(mesh.whole);
