@@ -7,9 +7,11 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
@@ -44,6 +46,14 @@ public:
 private:
   std::filesystem::path path_;
 };
+
+/// The bytes of a file.
+inline std::string text_of(std::filesystem::path const& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
 
 /// The message of the EnvironmentError that `action` must throw.
 template <class Action>

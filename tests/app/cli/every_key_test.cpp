@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// One entry in every list, so that the keys of its elements can be set.
-constexpr char const* all = R"(
+constexpr char const* every_list = R"(
 parameters: {scale: 1}
 problem:
   mesh:
@@ -133,7 +133,7 @@ void limit_memory(rlim_t bytes) {
 class AllKeys : public testing::Test {
 protected:
   AllKeys() {
-    std::ofstream(folder_ / "case.yaml") << all;
+    std::ofstream(folder_ / "case.yaml") << every_list;
     std::ofstream table(folder_ / "table.csv");
     table << "x,y,z,value\n";
     for (int i = 0; i < 8; ++i)

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace poisson::app::testing {
+namespace poisson::app::test {
 
 /// Damaged Matrix Market texts: small valid files with bytes changed, pieces taken out, doubled or exchanged, and awkward words put
 /// in. The same seed gives the same texts.
@@ -169,4 +169,4 @@ inline std::string misbehaviour(std::string const& text, int& accepted) {
   });
 }
 
-}  // namespace poisson::app::testing
+}  // namespace poisson::app::test

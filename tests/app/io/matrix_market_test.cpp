@@ -33,7 +33,7 @@ std::vector<Entry> entries(std::string const& text) {
   return result;
 }
 
-std::string error_of(std::string const& text) {
+std::string refusal_of(std::string const& text) {
   try {
     (void)parse_matrix_market(text, "FILE");
   } catch (InputError const& error) {
@@ -43,7 +43,7 @@ std::string error_of(std::string const& text) {
   return "";
 }
 
-std::string vector_error_of(std::string const& text) {
+std::string vector_refusal_of(std::string const& text) {
   try {
     (void)parse_matrix_market_vector(text, "FILE");
   } catch (InputError const& error) {
@@ -53,7 +53,7 @@ std::string vector_error_of(std::string const& text) {
 }
 
 void expect_error(std::string const& text, std::string const& place, std::initializer_list<char const*> parts) {
-  std::string const error = error_of(text);
+  std::string const error = refusal_of(text);
   EXPECT_EQ(error.rfind(place + ": ", 0), 0U) << "not at " << place << ": \"" << error << "\"";
   for (char const* part : parts)
     EXPECT_NE(error.find(part), std::string::npos) << "\"" << part << "\" is missing in: " << error;
@@ -238,7 +238,7 @@ TEST(MatrixMarket, LinesAcrossBlocks) {
     ASSERT_EQ(coo.values[i], static_cast<double>(i) + 0.25) << i;
   }
   text += "1 1 x\n";
-  EXPECT_EQ(error_of(text).rfind("FILE:200003: ", 0), 0U) << error_of(text);
+  EXPECT_EQ(refusal_of(text).rfind("FILE:200003: ", 0), 0U) << refusal_of(text);
 }
 
 TEST(MatrixMarket, Vectors) {
@@ -248,14 +248,15 @@ TEST(MatrixMarket, Vectors) {
   };
   EXPECT_EQ(read("%%MatrixMarket matrix array real general\n% c\n3 1\n1\n-2.5\n\n3D1\n"), (std::vector<double>{1, -2.5, 30}));
   EXPECT_EQ(read(banner + "4 1 3\n4 1 1\n2 1 5\n2 1 6\n"), (std::vector<double>{0, 11, 0, 1}));
-  EXPECT_NE(vector_error_of(banner + "4 2 1\n4 1 1\n").find("FILE:2: a vector"), std::string::npos);
-  EXPECT_NE(vector_error_of("%%MatrixMarket matrix array real general\n3 1\n1\n2\n").find("announces 3 entries and has 2"),
+  EXPECT_NE(vector_refusal_of(banner + "4 2 1\n4 1 1\n").find("FILE:2: a vector"), std::string::npos);
+  EXPECT_NE(vector_refusal_of("%%MatrixMarket matrix array real general\n3 1\n1\n2\n").find("announces 3 entries and has 2"),
             std::string::npos);
-  EXPECT_NE(vector_error_of("%%MatrixMarket matrix array real general\n1 1\n1\n2\n").find("FILE:4: "), std::string::npos);
-  EXPECT_NE(vector_error_of("%%MatrixMarket matrix array real general\n1 1\n1 2\n").find("one value"), std::string::npos);
-  EXPECT_NE(vector_error_of("%%MatrixMarket matrix array real general\n1 1\nnan\n").find("finite"), std::string::npos);
-  EXPECT_NE(vector_error_of("%%MatrixMarket matrix array pattern general\n1 1\n1\n").find("pattern"), std::string::npos);
-  EXPECT_NE(vector_error_of("%%MatrixMarket matrix array real general\n2000000000 1\n1\n").find("cannot hold"), std::string::npos);
+  EXPECT_NE(vector_refusal_of("%%MatrixMarket matrix array real general\n1 1\n1\n2\n").find("FILE:4: "), std::string::npos);
+  EXPECT_NE(vector_refusal_of("%%MatrixMarket matrix array real general\n1 1\n1 2\n").find("one value"), std::string::npos);
+  EXPECT_NE(vector_refusal_of("%%MatrixMarket matrix array real general\n1 1\nnan\n").find("finite"), std::string::npos);
+  EXPECT_NE(vector_refusal_of("%%MatrixMarket matrix array pattern general\n1 1\n1\n").find("pattern"), std::string::npos);
+  EXPECT_NE(vector_refusal_of("%%MatrixMarket matrix array real general\n2000000000 1\n1\n").find("cannot hold"),
+            std::string::npos);
 }
 
 TEST(MatrixMarket, VectorsAreWrittenToTheBit) {
@@ -324,11 +325,11 @@ TEST(MatrixMarket, ACompressedFileDoesNotUnpackForEver) {
 }
 
 TEST(MatrixMarket, DamagedInputNeverSurprises) {
-  testing::MatrixMarketMutations mutations(20240611);
+  test::MatrixMarketMutations mutations(20240611);
   int accepted = 0;
   for (int i = 0; i < 40000; ++i) {
     std::string const text = mutations.next();
-    std::string const problem = testing::misbehaviour(text, accepted);
+    std::string const problem = test::misbehaviour(text, accepted);
     ASSERT_EQ(problem, "") << "input " << i << ": " << text.substr(0, 1000);
   }
   EXPECT_GT(accepted, 1000) << "the damage is too great to reach the entries";

@@ -25,7 +25,7 @@ struct Cut {
 
 constexpr std::array<Type, 6> around_all{Type::dirichlet, Type::dirichlet, Type::dirichlet,
                                          Type::dirichlet, Type::dirichlet, Type::dirichlet};
-constexpr std::array<Type, 6> mixed{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
+constexpr std::array<Type, 6> mixed_types{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
 
 /// The part of cut.cells that begins with cell `first`.
 BoxProblem problem_of(Counts const& cells, Counts const& first, Cut const& cut) {
@@ -56,12 +56,12 @@ TYPED_TEST_SUITE(BlockSystems, Backends, BackendNames);
 
 TYPED_TEST(BlockSystems, AreTheRowsOfTheWhole) {
   std::vector<Cut> const cuts{{{7, 6, 9}, {1, 1, 2}, around_all},
-                              {{7, 6, 9}, {2, 2, 1}, mixed},
-                              {{9, 8, 10}, {3, 2, 2}, mixed},
+                              {{7, 6, 9}, {2, 2, 1}, mixed_types},
+                              {{9, 8, 10}, {3, 2, 2}, mixed_types},
                               {{6, 6, 2}, {2, 1, 1}, around_all},
                               {{7, 6, 9}, {1, 1, 2}, around_all, Format::matrix_free},
-                              {{7, 6, 9}, {2, 2, 1}, mixed, Format::matrix_free},
-                              {{9, 8, 10}, {3, 2, 2}, mixed, Format::matrix_free},
+                              {{7, 6, 9}, {2, 2, 1}, mixed_types, Format::matrix_free},
+                              {{9, 8, 10}, {3, 2, 2}, mixed_types, Format::matrix_free},
                               {{6, 6, 2}, {2, 1, 1}, around_all, Format::matrix_free}};
   for (Cut const& cut : cuts) {
     BoxSystem whole_system(*this->context, problem_of(cut.cells, {}, cut));

@@ -513,9 +513,10 @@ TYPED_TEST(BoxSystemOn, PlacesOfBadData) {
     EXPECT_EQ(error.part, 2);
     EXPECT_EQ(error.at[1], 0);
   }
-  using I = Instruction;
   c.faces = all_dirichlet(constant(0));
-  c.f = {{I(Op::constant, 1), I(Op::x), I(Op::constant, 0), I(Op::multiply), I(Op::divide)}, {}};
+  c.f = {{Instruction(Op::constant, 1), Instruction(Op::x), Instruction(Op::constant, 0), Instruction(Op::multiply),
+          Instruction(Op::divide)},
+         {}};
   EXPECT_THROW(BoxSystem(*this->context, c.problem()), DataError);
 }
 

@@ -8,6 +8,7 @@
 #include "tests/gpu/elements/functions.hpp"
 #include "tests/gpu/elements/lattice_reference.hpp"
 #include "tests/gpu/matrices.hpp"
+#include "tests/gpu/quad.hpp"
 #include "tests/gpu/systems.hpp"
 
 #include <algorithm>
@@ -19,43 +20,6 @@
 namespace poisson::testing {
 
 namespace {
-
-__extension__ using Quad = __float128;  // 113 bits
-
-Quad quad(double v) {
-  return static_cast<Quad>(v);
-}
-Quad quad(DoubleDouble v) {
-  return static_cast<Quad>(v.hi) + static_cast<Quad>(v.lo);
-}
-double size_of(Quad v) {
-  return static_cast<double>(v < 0 ? -v : v);
-}
-
-template <class T>
-std::vector<T> random_numbers(std::int64_t n, unsigned seed) {
-  auto const high = random_vector(n, seed), low = random_vector(n, seed + 1);
-  std::vector<T> v;
-  for (std::size_t i = 0; i < high.size(); ++i)
-    if constexpr (std::is_same_v<T, DoubleDouble>)
-      v.push_back(two_sum(high[i], high[i] * low[i] * 0x1p-53));
-    else
-      v.push_back(static_cast<T>(high[i]));
-  return v;
-}
-
-template <class T>
-std::vector<T> download(Vector<T> const& v) {
-  std::vector<T> host(static_cast<std::size_t>(v.size()));
-  v.download(std::span<T>(host));
-  return host;
-}
-template <class T>
-T download(Array<T> const& v) {
-  T value = std::numeric_limits<double>::quiet_NaN();
-  v.download(std::span<T>(&value, 1));
-  return value;
-}
 
 /// Of products and dots against entries that are rounded to double, over the sum of absolute terms. Gauss points lie denser for
 /// higher orders, and derivatives lose digits.

@@ -1,5 +1,6 @@
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/matrices.hpp"
+#include "tests/gpu/quad.hpp"
 
 #include "gpu/core/threads.hpp"
 #include "gpu/core/vector.hpp"
@@ -12,25 +13,8 @@ namespace poisson::testing {
 
 namespace {
 
-__extension__ using Quad = __float128;  // 113 bits
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
 constexpr double u2 = 0x1p-106;
-
-Quad quad(DoubleDouble v) {
-  return static_cast<Quad>(v.hi) + static_cast<Quad>(v.lo);
-}
-double size_of(Quad v) {
-  return static_cast<double>(v < 0 ? -v : v);
-}
-
-std::vector<DoubleDouble> random_pairs(std::int64_t n, unsigned seed) {
-  auto const high = random_vector(n, seed), low = random_vector(n, seed + 1);
-  std::vector<DoubleDouble> v;
-  for (std::size_t i = 0; i < high.size(); ++i)
-    v.push_back(two_sum(high[i], high[i] * low[i] * 0x1p-53));
-  return v;
-}
 
 /// The same matrix with low values: random ones, alike on both sides of the diagonal.
 std::shared_ptr<CsrMatrix> with_low_values(CsrMatrix const& csr) {
@@ -47,14 +31,14 @@ DoubleDouble entry(CsrMatrix const& csr, std::size_t e) {
   return {csr.values[e], csr.low_values.empty() ? 0 : csr.low_values[e]};
 }
 
-struct Reference {
+struct QuadProduct {
   std::vector<Quad> product;
   std::vector<double> size;  ///< sum of |a_ij x_j|
 };
 
-Reference reference(CsrMatrix const& csr, std::vector<DoubleDouble> const& x) {
+QuadProduct reference(CsrMatrix const& csr, std::vector<DoubleDouble> const& x) {
   auto const n = static_cast<std::size_t>(csr.n_rows);
-  Reference result{std::vector<Quad>(n), std::vector<double>(n)};
+  QuadProduct result{std::vector<Quad>(n), std::vector<double>(n)};
   for (std::size_t row = 0; row < n; ++row)
     for (auto e = static_cast<std::size_t>(csr.row_ptr[row]); e < static_cast<std::size_t>(csr.row_ptr[row + 1]); ++e) {
       Quad const term = quad(entry(csr, e)) * quad(x[static_cast<std::size_t>(csr.columns[e])]);
@@ -65,7 +49,7 @@ Reference reference(CsrMatrix const& csr, std::vector<DoubleDouble> const& x) {
 }
 
 /// Rounding errors of corrections, which add up at random, as do the corrections; far below the bound of DotSum.
-double tolerance(CsrMatrix const& csr, std::size_t row) {
+double tolerance_of_row(CsrMatrix const& csr, std::size_t row) {
   return (32 + 2 * static_cast<double>(csr.row_ptr[row + 1] - csr.row_ptr[row])) * u2;
 }
 
@@ -92,19 +76,19 @@ private:
   void check_one(std::shared_ptr<CsrMatrix const> const& csr, FormatOptions const& options) {
     auto const matrix = this->make(csr, options);
     auto const n = static_cast<std::size_t>(csr->n_rows);
-    auto const x = random_pairs(csr->n_columns, 17), y = random_pairs(csr->n_rows, 23);
-    Reference const expected = reference(*csr, x);
+    auto const x = random_numbers<DoubleDouble>(csr->n_columns, 17), y = random_numbers<DoubleDouble>(csr->n_rows, 23);
+    QuadProduct const expected = reference(*csr, x);
     auto const device_x = this->upload(x);
     DoubleDouble const third = DoubleDouble(1) / 3;
     for (auto const& [alpha, beta] : {std::pair{DoubleDouble(1), DoubleDouble(0)}, {-third, 0}, {1, 1}, {third, -7 * third}}) {
       SCOPED_TRACE("alpha " + std::to_string(alpha.hi) + " beta " + std::to_string(beta.hi));
-      auto device_y = this->upload(beta == 0 ? std::vector<DoubleDouble>(n, nan) : y);
+      auto device_y = this->upload(beta == 0 ? std::vector<DoubleDouble>(n, not_a_number) : y);
       matrix->product(alpha, device_x.data(), beta, device_y.data());
       auto const result = this->download(device_y);
       for (std::size_t i = 0; i < n; ++i) {
         Quad const wanted = quad(alpha) * expected.product[i] + (beta == 0 ? Quad(0) : quad(beta) * quad(y[i]));
         double const scale = std::abs(alpha.hi) * expected.size[i] + std::abs(beta.hi * y[i].hi);
-        ASSERT_LE(size_of(quad(result[i]) - wanted), tolerance(*csr, i) * scale) << "row " << i;
+        ASSERT_LE(size_of(quad(result[i]) - wanted), tolerance_of_row(*csr, i) * scale) << "row " << i;
         ASSERT_EQ(result[i].hi, result[i].hi + result[i].lo) << "row " << i << " is not normalised";
       }
     }
@@ -120,7 +104,7 @@ private:
     }
     if (csr->n_rows != csr->n_columns || n == 0)
       return;
-    auto device_y = this->upload(std::vector<DoubleDouble>(n, nan));
+    auto device_y = this->upload(std::vector<DoubleDouble>(n, not_a_number));
     Array<DoubleDouble> dot(*this->context, 1);
     DoubleDouble const before = -5;
     dot.upload(std::span<DoubleDouble const>(&before, 1));
@@ -132,7 +116,7 @@ private:
     Quad sum = 0;
     double size = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      ASSERT_LE(size_of(quad(result[i]) - expected.product[i]), tolerance(*csr, i) * expected.size[i]) << "row " << i;
+      ASSERT_LE(size_of(quad(result[i]) - expected.product[i]), tolerance_of_row(*csr, i) * expected.size[i]) << "row " << i;
       sum += quad(x[i]) * expected.product[i];
       size += std::abs(x[i].hi) * expected.size[i];
     }
@@ -213,8 +197,8 @@ TYPED_TEST(DoubleDoubleProduct, CancellationKeepsWhatDoubleLoses) {
   Vector<DoubleDouble> y(*this->context, n);
   matrix->product(1, device_x.data(), 0, y.data());
   auto const result = this->download(y);
-  Reference const expected = reference(*csr, x);
-  double smallest_size = infinity;
+  QuadProduct const expected = reference(*csr, x);
+  double smallest_size = infinite;
   for (std::size_t i = 0; i < result.size(); ++i) {
     ASSERT_LE(size_of(quad(result[i]) - expected.product[i]), 24 * u2 * expected.size[i]);
     smallest_size = std::min(smallest_size, size_of(expected.product[i]) / expected.size[i]);
@@ -230,9 +214,9 @@ TYPED_TEST(DoubleDoubleProduct, CancellationKeepsWhatDoubleLoses) {
 
 TYPED_TEST(DoubleDoubleProduct, InfinityStaysInTheRowsThatTouchIt) {
   auto const csr = banded(700, {1, 5}, 3);
-  for (double const value : {infinity, nan})
+  for (double const value : {infinite, not_a_number})
     for (std::size_t const place : {0, 300, 699}) {
-      auto x = random_pairs(csr->n_columns, 17);
+      auto x = random_numbers<DoubleDouble>(csr->n_columns, 17);
       x[place] = value;
       auto const device_x = this->upload(x);
       Vector<DoubleDouble> y(*this->context, csr->n_rows);
@@ -242,8 +226,8 @@ TYPED_TEST(DoubleDoubleProduct, InfinityStaysInTheRowsThatTouchIt) {
         auto const first = csr->columns.begin() + csr->row_ptr[row], last = csr->columns.begin() + csr->row_ptr[row + 1];
         bool const touches = std::find(first, last, static_cast<std::int32_t>(place)) != last;
         EXPECT_EQ(isfinite(result[row]), !touches) << "row " << row;
-        bool const infinite = std::isinf(result[row].hi) && result[row].lo == 0;
-        EXPECT_EQ(infinite, touches && !std::isnan(value)) << "row " << row;
+        bool const is_infinite = std::isinf(result[row].hi) && result[row].lo == 0;
+        EXPECT_EQ(is_infinite, touches && !std::isnan(value)) << "row " << row;
       }
     }
 }
@@ -252,7 +236,7 @@ TYPED_TEST(DoubleDoubleProduct, SameBitsEveryTimeAndForAnyThreadCount) {
   int const threads = thread_count();
   auto const csr = box27(31, 30, 29, false, 0.5);
   auto const matrix = this->make(csr);
-  auto const x = this->upload(random_pairs(csr->n_rows, 3));
+  auto const x = this->upload(random_numbers<DoubleDouble>(csr->n_rows, 3));
   Vector<DoubleDouble> y(*this->context, csr->n_rows);
   Array<DoubleDouble> dot(*this->context, 1);
   auto const running = this->flag(0);

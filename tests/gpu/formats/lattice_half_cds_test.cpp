@@ -3,6 +3,7 @@
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/lattices.hpp"
 #include "tests/gpu/matrices.hpp"
+#include "tests/gpu/quad.hpp"
 #include "tests/gpu/systems.hpp"
 
 #include "gpu/core/threads.hpp"
@@ -21,47 +22,9 @@ using test::LatticeBox;
 using test::make_lattice_box;
 using test::random_matrix;
 
-__extension__ using Quad = __float128;  // 113 bits
-
-Quad quad(double v) {
-  return static_cast<Quad>(v);
-}
-Quad quad(DoubleDouble v) {
-  return static_cast<Quad>(v.hi) + static_cast<Quad>(v.lo);
-}
-double size_of(Quad v) {
-  return static_cast<double>(v < 0 ? -v : v);
-}
-
-template <class T>
-std::vector<T> random_numbers(std::int64_t n, unsigned seed) {
-  auto const high = random_vector(n, seed), low = random_vector(n, seed + 1);
-  std::vector<T> v;
-  for (std::size_t i = 0; i < high.size(); ++i)
-    if constexpr (std::is_same_v<T, DoubleDouble>)
-      v.push_back(two_sum(high[i], high[i] * low[i] * 0x1p-53));
-    else
-      v.push_back(static_cast<T>(high[i]));
-  return v;
-}
-
-template <class T>
-std::vector<T> download(Vector<T> const& v) {
-  std::vector<T> host(static_cast<std::size_t>(v.size()));
-  v.download(std::span<T>(host));
-  return host;
-}
-
-template <class T>
-T download(Array<T> const& v) {
-  T value = std::numeric_limits<double>::quiet_NaN();
-  v.download(std::span<T>(&value, 1));
-  return value;
-}
-
 /// What all products of rows with up to 27 entries, each in up to eight shares, may lose, over the sum of absolute terms.
 template <class T>
-constexpr double tolerance = 60 * unit_roundoff<T>;
+constexpr double product_tolerance = 60 * unit_roundoff<T>;
 
 template <class C>
 class LatticeHalfCdsTest : public OnBackend<C::backend> {
@@ -106,7 +69,7 @@ protected:
       for (std::size_t i = 0; i < n; ++i) {
         Quad const from_y = beta == T(0) ? Quad(0) : quad(beta) * quad(y[i]);
         ASSERT_LE(size_of(quad(result[i]) - (quad(alpha) * expected[i] + from_y)),
-                  tolerance<T> * (size_of(quad(alpha)) * scale[i] + size_of(from_y)))
+                  product_tolerance<T> * (size_of(quad(alpha)) * scale[i] + size_of(from_y)))
             << "row " << i << ", alpha " << static_cast<double>(alpha) << ", beta " << static_cast<double>(beta);
       }
     }
@@ -120,7 +83,7 @@ protected:
     matrix.product_dot(device_x.data(), device_y.data(), dot.data(), flag(0).data());
     auto const result = download(device_y);
     for (std::size_t i = 0; i < n; ++i)
-      ASSERT_LE(size_of(quad(result[i]) - expected[i]), tolerance<T> * scale[i]) << "row " << i;
+      ASSERT_LE(size_of(quad(result[i]) - expected[i]), product_tolerance<T> * scale[i]) << "row " << i;
     EXPECT_LE(size_of(quad(download(dot)) - dot_expected), 200 * unit_roundoff<T> * dot_scale);
   }
 
@@ -263,8 +226,9 @@ private:
     Results const expected = results_of(host, on_host), results = results_of(*this->context, on_device);
     double dot_scale = 0;
     for (std::size_t i = 0; i < scale.size(); ++i) {
-      ASSERT_LE(size_of(quad(results.product[i]) - quad(expected.product[i])), tolerance<T> * (2 * scale[i] + 1)) << "row " << i;
-      ASSERT_LE(size_of(quad(results.product_of_dot[i]) - quad(expected.product_of_dot[i])), tolerance<T> * scale[i])
+      ASSERT_LE(size_of(quad(results.product[i]) - quad(expected.product[i])), product_tolerance<T> * (2 * scale[i] + 1))
+          << "row " << i;
+      ASSERT_LE(size_of(quad(results.product_of_dot[i]) - quad(expected.product_of_dot[i])), product_tolerance<T> * scale[i])
           << "row " << i;
       dot_scale += absolute_x[i] * scale[i];
     }

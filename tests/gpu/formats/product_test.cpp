@@ -13,9 +13,9 @@ namespace poisson::testing {
 
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double quiet_nan = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<double> download(Array<double> const& array) {
+std::vector<double> downloaded(Array<double> const& array) {
   std::vector<double> host(static_cast<std::size_t>(array.size()));
   array.download(host);
   return host;
@@ -39,9 +39,9 @@ protected:
     Array<double> const device_x(*this->context, std::span<double const>(x));
     for (auto const& [alpha, beta] : {std::pair{1.0, 0.0}, {-2.5, 0.0}, {1.0, 1.0}, {-1.0, 0.75}, {0.0, 2.0}}) {
       SCOPED_TRACE("alpha " + std::to_string(alpha) + " beta " + std::to_string(beta));
-      Array<double> device_y(*this->context, std::span<double const>(beta == 0 ? std::vector<double>(n, nan) : y));
+      Array<double> device_y(*this->context, std::span<double const>(beta == 0 ? std::vector<double>(n, quiet_nan) : y));
       matrix->product(alpha, device_x.data(), beta, device_y.data());
-      auto const result = download(device_y);
+      auto const result = downloaded(device_y);
       for (std::size_t i = 0; i < n; ++i) {
         double const wanted = alpha * expected[i] + (beta == 0 ? 0 : beta * y[i]);
         ASSERT_NEAR(result[i], wanted, 4e-15 * (std::abs(alpha) * scale[i] + std::abs(beta * y[i]))) << "row " << i;
@@ -52,25 +52,25 @@ protected:
     std::vector<std::int32_t> const no{0}, yes{1};
     Array<std::int32_t> const running(*this->context, std::span<std::int32_t const>(no));
     Array<std::int32_t> const stopped(*this->context, std::span<std::int32_t const>(yes));
-    Array<double> device_y(*this->context, std::span<double const>(std::vector<double>(n, nan)));
-    Array<double> dot(*this->context, std::span<double const>(std::vector<double>{nan}));
+    Array<double> device_y(*this->context, std::span<double const>(std::vector<double>(n, quiet_nan)));
+    Array<double> dot(*this->context, std::span<double const>(std::vector<double>{quiet_nan}));
     if (n > 0) {
       matrix->product_dot(device_x.data(), device_y.data(), dot.data(), stopped.data());
-      EXPECT_TRUE(std::isnan(download(device_y)[n / 2])) << "a stopped product must leave y alone";
-      EXPECT_TRUE(std::isnan(download(dot)[0]));
+      EXPECT_TRUE(std::isnan(downloaded(device_y)[n / 2])) << "a stopped product must leave y alone";
+      EXPECT_TRUE(std::isnan(downloaded(dot)[0]));
       matrix->product_dot(device_x.data(), device_y.data(), dot.data(), running.data());
-      auto const result = download(device_y);
+      auto const result = downloaded(device_y);
       long double sum = 0, size = 0;
       for (std::size_t i = 0; i < n; ++i) {
         ASSERT_NEAR(result[i], expected[i], 4e-15 * scale[i]) << "row " << i;
         sum += static_cast<long double>(x[i]) * expected[i];
         size += static_cast<long double>(std::abs(x[i])) * scale[i];
       }
-      EXPECT_NEAR(download(dot)[0], static_cast<double>(sum), 1e-14 * static_cast<double>(size));
+      EXPECT_NEAR(downloaded(dot)[0], static_cast<double>(sum), 1e-14 * static_cast<double>(size));
     }
     Array<double> diagonal(*this->context, csr->n_rows);
     matrix->diagonal(diagonal.data());
-    auto const result = download(diagonal);
+    auto const result = downloaded(diagonal);
     for (std::size_t row = 0; row < n; ++row) {
       double wanted = 0;
       for (auto e = static_cast<std::size_t>(csr->row_ptr[row]); e < static_cast<std::size_t>(csr->row_ptr[row + 1]); ++e)
@@ -184,11 +184,11 @@ TYPED_TEST(Product, SameBitsEveryTimeAndForAnyThreadCount) {
     set_thread_count(count);
     matrix->product_dot(device_x.data(), y.data(), dot.data(), running.data());
     if (first_y.empty()) {
-      first_y = download(y);
-      first_dot = download(dot);
+      first_y = downloaded(y);
+      first_dot = downloaded(dot);
     }
-    EXPECT_EQ(download(y), first_y) << count << " threads";
-    EXPECT_EQ(download(dot), first_dot) << count << " threads";
+    EXPECT_EQ(downloaded(y), first_y) << count << " threads";
+    EXPECT_EQ(downloaded(dot), first_dot) << count << " threads";
   }
   set_thread_count(threads);
 }
@@ -299,7 +299,7 @@ TYPED_TEST(Product, InfinityStaysInTheRowsThatTouchIt) {
   if (this->any_pattern)
     matrices.push_back(uneven(700, 700, 3));
   for (auto const& csr : matrices)
-    for (double const value : {std::numeric_limits<double>::infinity(), nan})
+    for (double const value : {std::numeric_limits<double>::infinity(), quiet_nan})
       for (std::size_t const place : {0, 300, 699}) {
         auto const matrix = this->make(csr, {.sigma = 64});
         auto x = random_vector(csr->n_columns, 17);
@@ -309,7 +309,7 @@ TYPED_TEST(Product, InfinityStaysInTheRowsThatTouchIt) {
         Array<double> const device_x(*this->context, std::span<double const>(x));
         Array<double> y(*this->context, csr->n_rows);
         matrix->product(1, device_x.data(), 0, y.data());
-        auto const result = download(y);
+        auto const result = downloaded(y);
         for (std::size_t row = 0; row < result.size(); ++row) {
           auto const first = csr->columns.begin() + csr->row_ptr[row], last = csr->columns.begin() + csr->row_ptr[row + 1];
           if (std::find(first, last, static_cast<std::int32_t>(place)) != last)

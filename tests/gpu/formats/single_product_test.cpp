@@ -1,5 +1,6 @@
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/matrices.hpp"
+#include "tests/gpu/quad.hpp"
 
 #include "gpu/core/threads.hpp"
 #include "gpu/core/vector.hpp"
@@ -13,25 +14,18 @@ namespace poisson::testing {
 
 namespace {
 
-constexpr double u = 0x1p-24;  // rounding in float
-
-template <class T>
-std::vector<T> download(Vector<T> const& v) {
-  std::vector<T> host(static_cast<std::size_t>(v.size()));
-  v.download(std::span<T>(host));
-  return host;
-}
+constexpr double unit_in_float = 0x1p-24;  // rounding in float
 
 /// The same numbers rounded to float, in float and in double.
 template <class T>
-std::vector<T> rounded(std::vector<double> const& v) {
+std::vector<T> rounded_to_float(std::vector<double> const& v) {
   std::vector<T> result;
   for (double const entry : v)
     result.push_back(static_cast<T>(static_cast<float>(entry)));
   return result;
 }
 
-std::shared_ptr<CsrMatrix> rounded(CsrMatrix const& csr) {
+std::shared_ptr<CsrMatrix> rounded_to_float(CsrMatrix const& csr) {
   auto result = std::make_shared<CsrMatrix>(csr);
   for (double& value : result->values)
     value = static_cast<double>(static_cast<float>(value));
@@ -61,13 +55,13 @@ protected:
   template <class T>
   void check_in(CsrMatrix const& csr, Matrix const& matrix) {
     SCOPED_TRACE(sizeof(T) == sizeof(float) ? "vectors in float" : "vectors in double");
-    auto const exact = rounded(csr);
+    auto const exact = rounded_to_float(csr);
     auto const n = static_cast<std::size_t>(csr.n_rows);
-    auto const x = rounded<T>(random_vector(csr.n_columns, 17)), y = rounded<T>(random_vector(csr.n_rows, 19));
+    auto const x = rounded_to_float<T>(random_vector(csr.n_columns, 17)), y = rounded_to_float<T>(random_vector(csr.n_rows, 19));
     std::vector<double> const wide_x(x.begin(), x.end());
     auto const expected = naive_product(*exact, wide_x), scale = absolute_product(*exact, wide_x);
     auto const tolerance = [&](std::size_t row) {
-      return std::is_same_v<T, float> ? (4 + static_cast<double>(csr.row_ptr[row + 1] - csr.row_ptr[row])) * u : 4e-15;
+      return std::is_same_v<T, float> ? (4 + static_cast<double>(csr.row_ptr[row + 1] - csr.row_ptr[row])) * unit_in_float : 4e-15;
     };
     Vector<T> const device_x(*this->context, std::span<T const>(x));
     T const nan = std::numeric_limits<T>::quiet_NaN();
@@ -113,7 +107,7 @@ protected:
       size += std::abs(wide_x[i]) * scale[i];
     }
     EXPECT_NEAR(static_cast<double>(download(dot)[0]), static_cast<double>(sum),
-                (std::is_same_v<T, float> ? 64 * u : 1e-14) * size);
+                (std::is_same_v<T, float> ? 64 * unit_in_float : 1e-14) * size);
   }
 };
 
@@ -160,7 +154,7 @@ TYPED_TEST(SingleProduct, SameBitsEveryTimeAndForAnyThreadCount) {
   int const threads = thread_count();
   auto const csr = box27(31, 30, 29, false, 0.5);
   auto const matrix = this->make(csr, this->single);
-  Vector<float> const x(*this->context, std::span<float const>(rounded<float>(random_vector(csr->n_rows, 3))));
+  Vector<float> const x(*this->context, std::span<float const>(rounded_to_float<float>(random_vector(csr->n_rows, 3))));
   Vector<float> y(*this->context, csr->n_rows), dot(*this->context, 1);
   std::int32_t const no = 0;
   Array<std::int32_t> const running(*this->context, std::span<std::int32_t const>(&no, 1));
@@ -193,7 +187,7 @@ TYPED_TEST(SingleProduct, BytesAndRoundTrips) {
   LinearOperator<float> const& in_float = *matrix;
   EXPECT_EQ(in_float.bytes_per_product(), matrix->bytes() + 8 * csr->n_rows);
   EXPECT_EQ(matrix->bytes_per_product(), matrix->bytes() + 16 * csr->n_rows);
-  auto const exact = rounded(*csr);
+  auto const exact = rounded_to_float(*csr);
   auto const same = [&](CsrMatrix const& back) {
     EXPECT_EQ(back.row_ptr, csr->row_ptr);
     EXPECT_EQ(back.columns, csr->columns);
@@ -231,7 +225,7 @@ TYPED_TEST(SingleVectors, SumsAndCopies) {
   auto const& kernels = kernels_for<VectorKernels<float>>(*this->context);
   for (std::int64_t const n : {1, 33, 1025, 300'007}) {
     SCOPED_TRACE(n);
-    auto x = rounded<float>(random_vector(n, 3)), y = rounded<float>(random_vector(n, 4));
+    auto x = rounded_to_float<float>(random_vector(n, 3)), y = rounded_to_float<float>(random_vector(n, 4));
     for (float& entry : x)
       entry = 1.0F + std::abs(entry);  // sums that grow show what adding in float would lose
     double dot = 0, size = 0, distance = 0;
@@ -244,15 +238,15 @@ TYPED_TEST(SingleVectors, SumsAndCopies) {
     Vector<float> const device_x(*this->context, std::span<float const>(x)), device_y(*this->context, std::span<float const>(y));
     Vector<float> result(*this->context, 1), copy(*this->context, n);
     kernels.dot(*this->context, n, device_x.data(), device_y.data(), result.data());
-    EXPECT_NEAR(static_cast<double>(download(result)[0]), dot, 32 * u * size);
+    EXPECT_NEAR(static_cast<double>(download(result)[0]), dot, 32 * unit_in_float * size);
     kernels.distance_squared(*this->context, n, device_x.data(), device_y.data(), result.data());
-    EXPECT_NEAR(static_cast<double>(download(result)[0]), distance, 32 * u * distance);
+    EXPECT_NEAR(static_cast<double>(download(result)[0]), distance, 32 * unit_in_float * distance);
     kernels.copy(*this->context, n, device_x.data(), copy.data());
     EXPECT_EQ(download(copy), x);
     kernels.invert(*this->context, n, copy.data());
     auto const inverse = download(copy);
     for (std::size_t i = 0; i < x.size(); ++i)
-      ASSERT_NEAR(static_cast<double>(inverse[i]) * static_cast<double>(x[i]), 1, 2 * u);
+      ASSERT_NEAR(static_cast<double>(inverse[i]) * static_cast<double>(x[i]), 1, 2 * unit_in_float);
   }
 }
 

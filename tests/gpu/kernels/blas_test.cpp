@@ -23,7 +23,7 @@ template <class B>
 class Blas : public OnBackend<B::value> {};
 TYPED_TEST_SUITE(Blas, Backends, BackendNames);
 
-double entry(std::int64_t i) {
+double wave(std::int64_t i) {
   return std::sin(0.7 * static_cast<double>(i) + 0.3);
 }
 
@@ -39,11 +39,11 @@ TYPED_TEST(Blas, GemmAgainstThreeLoops) {
           std::vector<double> a(static_cast<std::size_t>(lda * (ta ? size.m : size.k) + 1)),
               b(static_cast<std::size_t>(ldb * (tb ? size.k : size.n) + 1)), c(static_cast<std::size_t>(ldc * size.n + 1));
           for (std::size_t i = 0; i < a.size(); ++i)
-            a[i] = entry(static_cast<std::int64_t>(i));
+            a[i] = wave(static_cast<std::int64_t>(i));
           for (std::size_t i = 0; i < b.size(); ++i)
-            b[i] = entry(static_cast<std::int64_t>(3 * i + 1));
+            b[i] = wave(static_cast<std::int64_t>(3 * i + 1));
           for (std::size_t i = 0; i < c.size(); ++i)
-            c[i] = beta == 0 ? std::numeric_limits<double>::quiet_NaN() : entry(static_cast<std::int64_t>(5 * i + 2));
+            c[i] = beta == 0 ? std::numeric_limits<double>::quiet_NaN() : wave(static_cast<std::int64_t>(5 * i + 2));
           std::vector<double> expected = c;
           for (std::int64_t j = 0; j < size.n; ++j)
             for (std::int64_t i = 0; i < size.m; ++i) {

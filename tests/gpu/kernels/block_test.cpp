@@ -20,7 +20,7 @@ struct Boxes {
 };
 
 /// Common nodes: all of both boxes, whole planes, whole lines of some planes, parts of lines, one node, none.
-std::vector<Boxes> boxes() {
+std::vector<Boxes> pairs_of_boxes() {
   NodeBox const large{{0, 0, 0}, {33, 17, 9}};
   return {{large, large, large},
           {{{0, 0, 3}, {33, 17, 7}}, large, {{0, 0, 2}, {33, 17, 8}}},
@@ -44,7 +44,7 @@ TYPED_TEST_SUITE(Block, Backends, BackendNames);
 
 TYPED_TEST(Block, CopiesNodesOfSeveralVectors) {
   auto const& kernels = kernels_for<BlockKernels<float>>(*this->context);
-  for (Boxes const& boxes : boxes())
+  for (Boxes const& boxes : pairs_of_boxes())
     for (int const vectors : {1, 3, 14}) {
       std::vector<double> from;
       std::vector<float> expected(static_cast<std::size_t>(vectors * boxes.to.size()), -1.0F);

@@ -106,10 +106,11 @@ protected:
 TYPED_TEST_SUITE(Smoothing, Backends, BackendNames);
 
 /// One inner node, lines shorter and longer than a warp, several blocks; the last is marched through on a device.
-constexpr std::array<std::array<std::int64_t, 3>, 5> boxes{{{2, 2, 2}, {3, 4, 2}, {31, 7, 9}, {66, 33, 11}, {130, 90, 85}}};
+constexpr std::array<std::array<std::int64_t, 3>, 5> cells_of_boxes{
+    {{2, 2, 2}, {3, 4, 2}, {31, 7, 9}, {66, 33, 11}, {130, 90, 85}}};
 
 TYPED_TEST(Smoothing, HalfCds) {
-  for (auto const& cells : boxes) {
+  for (auto const& cells : cells_of_boxes) {
     BoxSystem const system(*this->context, problem_of(cells, constant(3)));
     CsrMatrix const csr = system.matrix().to_csr();
     this->template check<double>(system.matrix(), csr);
@@ -142,7 +143,7 @@ TYPED_TEST(Smoothing, Lattices) {
 }
 
 TYPED_TEST(Smoothing, MatrixFreeBoxes) {
-  for (auto const& cells : boxes) {
+  for (auto const& cells : cells_of_boxes) {
     BoxSystem const system(*this->context, problem_of(cells, constant(3)), Format::matrix_free);
     CsrMatrix const csr = system.matrix().to_csr();
     this->template check<double>(system.matrix(), csr);
@@ -152,7 +153,7 @@ TYPED_TEST(Smoothing, MatrixFreeBoxes) {
 
 /// The diagonals of an operator are those of the assembled matrix.
 TYPED_TEST(Smoothing, DiagonalsOfMatrixFreeBoxes) {
-  for (auto const& cells : boxes) {
+  for (auto const& cells : cells_of_boxes) {
     BoxSystem const stored(*this->context, problem_of(cells, constant(3))),
         free(*this->context, problem_of(cells, constant(3)), Format::matrix_free);
     auto const& stencil = dynamic_cast<BoxOperator const&>(free.matrix());

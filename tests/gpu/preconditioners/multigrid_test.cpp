@@ -100,17 +100,17 @@ double largest_of(Dense const& a) {
 }
 
 /// How a hierarchy is made.
-enum class Kind { box, algebraic };
+enum class LevelsBy { box, algebraic };
 
 }  // namespace
 
 template <class B>
 class Multigrid : public OnBackend<B::value> {
 protected:
-  PreconditionerOptions options_of(Box const& box, Matrix const& a, Kind kind) {
+  PreconditionerOptions options_of(Box const& box, Matrix const& a, LevelsBy kind) {
     PreconditionerOptions options;
     options.kind = PreconditionerKind::multigrid;
-    if (kind == Kind::box)
+    if (kind == LevelsBy::box)
       options.box_nodes = box.nodes();
     else
       options.csr = [csr = std::make_shared<CsrMatrix const>(a.to_csr())] { return csr; };
@@ -146,13 +146,13 @@ protected:
   }
 
   /// Solves to the tolerance and tests the residual.
-  SolverResult solve_box(Box const& box, SolverOptions options, Kind kind = Kind::box, Format format = Format::half_cds) {
+  SolverResult solve_box(Box const& box, SolverOptions options, LevelsBy kind = LevelsBy::box, Format format = Format::half_cds) {
     BoxSystem system(*this->context, box.problem(), format);
     HostVector<double> const b = system.take_rhs();
     HostVector<double> x(b.size());
     options.preconditioner = PreconditionerKind::multigrid;
     options.constant_null_space = system.pure_neumann();
-    if (kind == Kind::box)
+    if (kind == LevelsBy::box)
       options.box_nodes = box.nodes();
     else
       options.csr = [csr = std::make_shared<CsrMatrix const>(system.matrix().to_csr())] { return csr; };
@@ -191,12 +191,12 @@ std::string text_of(Box const& box) {
 // positive semidefinite.
 TYPED_TEST(Multigrid, CycleIsSymmetricWithSpectrumInTheUnitInterval) {
   for (Box const& box : small_boxes())
-    for (Kind const kind : {Kind::box, Kind::algebraic})
+    for (LevelsBy const kind : {LevelsBy::box, LevelsBy::algebraic})
       for (MultigridCycle const cycle : {MultigridCycle::v, MultigridCycle::w})
         for (MultigridSmoother const smoother : {MultigridSmoother::chebyshev, MultigridSmoother::jacobi}) {
-          if (kind == Kind::algebraic && cycle == MultigridCycle::w)
+          if (kind == LevelsBy::algebraic && cycle == MultigridCycle::w)
             continue;
-          SCOPED_TRACE(text_of(box) + (kind == Kind::box ? " box " : " algebraic ") + std::string(name_of(cycle)) + " " +
+          SCOPED_TRACE(text_of(box) + (kind == LevelsBy::box ? " box " : " algebraic ") + std::string(name_of(cycle)) + " " +
                        std::string(name_of(smoother)));
           BoxSystem system(*this->context, box.problem());
           PreconditionerOptions options = this->options_of(box, system.matrix(), kind);
@@ -225,15 +225,15 @@ TYPED_TEST(Multigrid, CycleIsSymmetricWithSpectrumInTheUnitInterval) {
 // The matrix of a level is P^T A P, with P and P^T as the cycle applies them.
 TYPED_TEST(Multigrid, GalerkinIdentity) {
   struct Way {
-    Kind kind;
+    LevelsBy kind;
     Format format;
     std::string text;
   };
   int matrix_free = 0;
   for (Box const& box : small_boxes())
     for (auto const& [kind, format, text] :
-         {Way{Kind::box, Format::half_cds, "box"}, Way{Kind::algebraic, Format::half_cds, "algebraic"},
-          Way{Kind::box, Format::matrix_free, "matrix-free box"}}) {
+         {Way{LevelsBy::box, Format::half_cds, "box"}, Way{LevelsBy::algebraic, Format::half_cds, "algebraic"},
+          Way{LevelsBy::box, Format::matrix_free, "matrix-free box"}}) {
       SCOPED_TRACE(text_of(box) + " " + text);
       if (!BoxSystem::can_assemble(box.problem(), format))
         continue;
@@ -336,7 +336,7 @@ TYPED_TEST(Multigrid, SmoothersCoverTheSpectrumBesideJumps) {
   for (Box const& box : boxes) {
     SCOPED_TRACE(text_of(box));
     BoxSystem system(*this->context, box.problem());
-    PreconditionerOptions options = this->options_of(box, system.matrix(), Kind::box);
+    PreconditionerOptions options = this->options_of(box, system.matrix(), LevelsBy::box);
     options.multigrid.coarse_size = 60;
     auto const hierarchy = this->template hierarchy_of<double>(system.matrix(), options);
     ASSERT_GE(hierarchy.levels.size(), 2U);
@@ -385,7 +385,7 @@ TYPED_TEST(Multigrid, LinearFunctionsAreInterpolatedExactly) {
   for (std::array<std::int64_t, 3> const cells : {std::array<std::int64_t, 3>{8, 8, 8}, {6, 10, 4}, {12, 4, 8}}) {
     Box const box{cells, {one()}, {1, 1, 1}, all_neumann};
     BoxSystem system(*this->context, box.problem());
-    PreconditionerOptions options = this->options_of(box, system.matrix(), Kind::box);
+    PreconditionerOptions options = this->options_of(box, system.matrix(), LevelsBy::box);
     options.multigrid.coarse_size = 8;
     options.multigrid.levels = 2;
     auto const hierarchy = this->template hierarchy_of<double>(system.matrix(), options);
@@ -431,7 +431,7 @@ TYPED_TEST(Multigrid, IterationsDoNotDependOnTheSize) {
   }
   EXPECT_LE(iterations.back(), iterations[1] + 2);
   // So large that the second level is matrix-free as well.
-  EXPECT_LE(this->solve_box({{96, 100, 96}}, SolverOptions{}, Kind::box, Format::matrix_free).iterations, 11);
+  EXPECT_LE(this->solve_box({{96, 100, 96}}, SolverOptions{}, LevelsBy::box, Format::matrix_free).iterations, 11);
 }
 
 TYPED_TEST(Multigrid, JumpsStretchingAndOddSizes) {
@@ -463,7 +463,7 @@ TYPED_TEST(Multigrid, JumpsStretchingAndOddSizes) {
 TYPED_TEST(Multigrid, SmallestBoxes) {
   std::vector<Box> const boxes{{{2, 2, 2}, {one()}, {1, 1, 1}, one_face}, {{2, 2, 2}}, {{2, 2, 5}, {one()}, {1, 1, 1}, one_face}};
   for (Box const& box : boxes)
-    for (Kind const kind : {Kind::box, Kind::algebraic}) {
+    for (LevelsBy const kind : {LevelsBy::box, LevelsBy::algebraic}) {
       SCOPED_TRACE(text_of(box));
       SolverOptions const options;
       EXPECT_LE(this->solve_box(box, options, kind).iterations, 3);
@@ -508,7 +508,7 @@ TYPED_TEST(Multigrid, MatrixFreeBoxesAsStoredOnes) {
         options.tolerance = tolerance;
         SolverResult const stored = this->solve_box(box, options);
         HostVector<double> const x = std::move(this->solution_);
-        SolverResult const free = this->solve_box(box, options, Kind::box, Format::matrix_free);
+        SolverResult const free = this->solve_box(box, options, LevelsBy::box, Format::matrix_free);
         EXPECT_LE(std::abs(free.iterations - stored.iterations), 1);
         ASSERT_EQ(free.multigrid_levels.size(), stored.multigrid_levels.size());
         for (std::size_t l = 0; l < stored.multigrid_levels.size(); ++l) {
@@ -545,7 +545,7 @@ TYPED_TEST(Multigrid, EveryPrecision) {
 }
 
 TYPED_TEST(Multigrid, EveryCycleAndSmoother) {
-  for (Kind const kind : {Kind::box, Kind::algebraic})
+  for (LevelsBy const kind : {LevelsBy::box, LevelsBy::algebraic})
     for (MultigridCycle const cycle : {MultigridCycle::v, MultigridCycle::w, MultigridCycle::f})
       for (MultigridSmoother const smoother : {MultigridSmoother::chebyshev, MultigridSmoother::jacobi})
         for (int const degree : {1, 2, 4}) {
@@ -573,12 +573,12 @@ TYPED_TEST(Multigrid, EveryCycleAndSmoother) {
 TYPED_TEST(Multigrid, AggregationKeepsIterationsLow) {
   for (std::int64_t const n : {12, 24, 36}) {
     SolverOptions const options;
-    EXPECT_LE(this->solve_box({{n, n, n}}, options, Kind::algebraic).iterations, 20) << n;
+    EXPECT_LE(this->solve_box({{n, n, n}}, options, LevelsBy::algebraic).iterations, 20) << n;
   }
   SolverOptions options;
   options.tolerance = 1e-8;
-  EXPECT_LE(this->solve_box({{20, 20, 20}, {octants(1e6)}}, options, Kind::algebraic).iterations, 25);
-  EXPECT_LE(this->solve_box({{16, 16, 16}, {one()}, {1, 1, 1}, all_neumann}, options, Kind::algebraic).iterations, 20);
+  EXPECT_LE(this->solve_box({{20, 20, 20}, {octants(1e6)}}, options, LevelsBy::algebraic).iterations, 25);
+  EXPECT_LE(this->solve_box({{16, 16, 16}, {one()}, {1, 1, 1}, all_neumann}, options, LevelsBy::algebraic).iterations, 20);
 }
 
 // f = 1 on a cube: ||u - u_h|| in the energy norm is the same fraction of h for all boxes, odd numbers of cells as well.
@@ -646,7 +646,7 @@ TYPED_TEST(Multigrid, NestedIterationNeedsLevels) {
 }
 
 TYPED_TEST(Multigrid, SameBitsEveryRun) {
-  for (Kind const kind : {Kind::box, Kind::algebraic}) {
+  for (LevelsBy const kind : {LevelsBy::box, LevelsBy::algebraic}) {
     Box const box{{20, 17, 23}, {octants(100)}};
     BoxSystem system(*this->context, box.problem());
     HostVector<double> const b = system.take_rhs();

@@ -20,7 +20,7 @@ namespace poisson::testing {
 
 namespace {
 
-LatticeMesh mesh_of_order(std::int32_t order, std::array<std::int64_t, 3> const& lattices, std::int32_t cells) {
+LatticeMesh two_materials(std::int32_t order, std::array<std::int64_t, 3> const& lattices, std::int32_t cells) {
   LatticeMesh mesh;
   mesh.lattices = lattices;
   mesh.cells = cells;
@@ -99,7 +99,7 @@ TEST(LayoutOfVertices, IsThatOfABoxWithOrderOne) {
 
 TEST(WithOrderOne, KeepsVerticesConditionsAndWeights) {
   for (std::int32_t const order : {1, 2, 3, 4}) {
-    LatticeReference const of(mesh_of_order(order, {2, 1, 1}, 4));
+    LatticeReference const of(two_materials(order, {2, 1, 1}, 4));
     LatticeProblem const lowered = with_order_one(of.problem);
     LatticeView const fine = of.problem.layout.view(), coarse = lowered.layout.view();
     std::int64_t const m = coarse.m, m_fine = fine.m;
@@ -130,7 +130,7 @@ TYPED_TEST(OrderMultigrid, Transfers) {
   for (bool const all_on_rim : {false, true})
     for (std::int32_t const order : {2, 3, 5}) {
       LatticeMesh mesh =
-          mesh_of_order(order, all_on_rim ? std::array<std::int64_t, 3>{2, 2, 1} : std::array<std::int64_t, 3>{2, 1, 1},
+          two_materials(order, all_on_rim ? std::array<std::int64_t, 3>{2, 2, 1} : std::array<std::int64_t, 3>{2, 1, 1},
                         all_on_rim   ? 1
                         : order == 2 ? 4
                                      : 3);
@@ -217,7 +217,7 @@ TYPED_TEST(OrderMultigrid, Transfers) {
 TYPED_TEST(OrderMultigrid, IterationsByOrder) {
   std::array<std::int64_t, 5> const most{0, 0, 16, 20, 22};
   for (std::int32_t const order : {2, 3, 4}) {
-    OfOrder const of(mesh_of_order(order, {order == 2 ? 2 : 1, 1, 2}, order == 2 ? 6 : 4));
+    OfOrder const of(two_materials(order, {order == 2 ? 2 : 1, 1, 2}, order == 2 ? 6 : 4));
     for (Format const format : {Format::csr, Format::crs_t, Format::sell_c_sigma, Format::cod_sell, Format::matrix_free})
       EXPECT_LE(this->solve_case(of, format).iterations, most[static_cast<std::size_t>(order)])
           << "order " << order << ", " << name_of(format);
@@ -225,10 +225,10 @@ TYPED_TEST(OrderMultigrid, IterationsByOrder) {
 }
 
 TYPED_TEST(OrderMultigrid, ConditionsAndMeshes) {
-  LatticeMesh mesh = mesh_of_order(2, {3, 3, 2}, 1);
+  LatticeMesh mesh = two_materials(2, {3, 3, 2}, 1);
   mesh.all_on_rim = true;
   EXPECT_LE(this->solve_case(OfOrder(mesh), Format::matrix_free).iterations, 16);
-  mesh = mesh_of_order(2, {1, 1, 1}, 4);
+  mesh = two_materials(2, {1, 1, 1}, 4);
   mesh.isoparametric = true;
   EXPECT_LE(this->solve_case(OfOrder(mesh), Format::cod_sell).iterations, 16);
   mesh.dirichlet = false;  // Robin alone
@@ -238,12 +238,12 @@ TYPED_TEST(OrderMultigrid, ConditionsAndMeshes) {
   options.constant_null_space = true;
   EXPECT_LE(this->solve_case(OfOrder(mesh), Format::matrix_free, options).iterations, 16);
   // Order 1 in a format from which multigrid makes no levels.
-  EXPECT_LE(this->solve_case(OfOrder(mesh_of_order(1, {2, 1, 1}, 8)), Format::cod_sell).iterations, 14);
-  EXPECT_LE(this->solve_case(OfOrder(mesh_of_order(1, {2, 1, 1}, 8)), Format::matrix_free).iterations, 14);
+  EXPECT_LE(this->solve_case(OfOrder(two_materials(1, {2, 1, 1}, 8)), Format::cod_sell).iterations, 14);
+  EXPECT_LE(this->solve_case(OfOrder(two_materials(1, {2, 1, 1}, 8)), Format::matrix_free).iterations, 14);
 }
 
 TYPED_TEST(OrderMultigrid, EveryPrecision) {
-  OfOrder const of(mesh_of_order(2, {2, 1, 1}, 4));
+  OfOrder const of(two_materials(2, {2, 1, 1}, 4));
   for (Format const format : {Format::cod_sell, Format::matrix_free})
     for (auto const& [precision, name] : Names<Precision>::values)
       for (auto const& [in_cycle, cycle_name] : Names<MultigridPrecision>::values) {
@@ -258,7 +258,7 @@ TYPED_TEST(OrderMultigrid, EveryPrecision) {
 }
 
 TYPED_TEST(OrderMultigrid, LevelsAndSameBits) {
-  OfOrder const of(mesh_of_order(3, {2, 1, 1}, 4));
+  OfOrder const of(two_materials(3, {2, 1, 1}, 4));
   SolverOptions options;
   options.multigrid.coarse_size = 1;
   SolverResult const result = this->solve_case(of, Format::matrix_free, options);
@@ -274,7 +274,7 @@ TYPED_TEST(OrderMultigrid, LevelsAndSameBits) {
 
 // Where there is none, the levels are made from the entries.
 TYPED_TEST(OrderMultigrid, GoesOnWithoutOrderOne) {
-  OfOrder const of(mesh_of_order(2, {2, 1, 1}, 4));
+  OfOrder const of(two_materials(2, {2, 1, 1}, 4));
   auto const matrix = this->matrix_of(of, Format::cod_sell);
   HostVector<double> const b(of.reference.rhs.begin(), of.reference.rhs.end());
   HostVector<double> x(b.size());
@@ -286,7 +286,7 @@ TYPED_TEST(OrderMultigrid, GoesOnWithoutOrderOne) {
 }
 
 TYPED_TEST(OrderMultigrid, MatricesInSingle) {
-  OfOrder const of(mesh_of_order(2, {1, 1, 1}, 4));
+  OfOrder const of(two_materials(2, {1, 1, 1}, 4));
   std::int64_t const n = of.csr->n_rows;
   std::vector<float> host(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < host.size(); ++i)

@@ -89,7 +89,7 @@ std::unique_ptr<Matrix> whole_matrix(Shared const& which, Context& context) {
                                         Array<double>(context, std::span<double const>(values)));
 }
 
-double entry(std::int64_t i) {
+double entry_of_vector(std::int64_t i) {
   return std::sin(static_cast<double>(7 * i % 1001));
 }
 
@@ -101,7 +101,7 @@ void test_products(Shared const& which, Communicator& ranks, Context& context) {
   auto const n = static_cast<std::size_t>(whole->n_rows());
   HostVector<double> x(n), expected(n), diagonal(n);
   for (std::size_t i = 0; i < n; ++i)
-    x[i] = entry(static_cast<std::int64_t>(i));
+    x[i] = entry_of_vector(static_cast<std::int64_t>(i));
   double dot_of_whole = 0;
   std::int32_t const running = 0;
   whole->product_dot(x.data(), expected.data(), &dot_of_whole, &running);
@@ -183,7 +183,7 @@ std::int64_t iterations_of_whole(Shared const& which, Context& context, SolverOp
                                                      Array<double>(context, std::span<double const>(values)));
   HostVector<double> b(static_cast<std::size_t>(matrix->n_rows())), x(b.size());
   for (std::size_t node = 0; node < b.size(); ++node)
-    b[static_cast<std::size_t>(box.unknown_of[node])] = entry(pieces.unknown_of[node]);
+    b[static_cast<std::size_t>(box.unknown_of[node])] = entry_of_vector(pieces.unknown_of[node]);
   return solve(*matrix, b, x, options).iterations;
 }
 
@@ -192,7 +192,7 @@ void test_solve(Shared const& which, Communicator& ranks, Context& context, Solv
   options.ranks = ranks;
   HostVector<double> b, x(rank.share.rows.size());
   for (std::int32_t const unknown : rank.share.rows)
-    b.push_back(entry(unknown));
+    b.push_back(entry_of_vector(unknown));
   SolverResult const result = solve(*rank.matrix, b, x, options);
   EXPECT_EQ(result.status, SolverStatus::converged) << which.lattices.text() << ": " << result.reason;
   EXPECT_EQ(result.preconditioner, PreconditionerKind::multigrid);

@@ -31,7 +31,7 @@ struct Blocks {
   int idle = 0;  ///< more ranks, without nodes
 };
 
-std::vector<Blocks> boxes() {
+std::vector<Blocks> boxes_in_blocks() {
   constexpr std::array<Type, 6> mixed{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
   std::vector<Blocks> result;
   result.push_back({{16, 16, 16}, {1, 1, 2}});
@@ -256,7 +256,7 @@ TYPED_TEST_SUITE(RankMultigrid, Backends, BackendNames);
 
 /// The same map, whether levels are in blocks down to few unknowns, or on every rank from the second or the first on.
 TYPED_TEST(RankMultigrid, IsThatOfOneRank) {
-  for (Blocks const& box : boxes())
+  for (Blocks const& box : boxes_in_blocks())
     for (std::int64_t const gathered : {30, 1 << 18})
       for (MultigridCycle const cycle : {MultigridCycle::v, MultigridCycle::w}) {
         auto const whole = this->assembled(box);
@@ -356,7 +356,7 @@ TYPED_TEST(RankMultigrid, SolvesWithoutEntriesAsOneRank) {
 }
 
 TYPED_TEST(RankMultigrid, BeginsNestedAsOneRank) {
-  for (Blocks const& box : boxes())
+  for (Blocks const& box : boxes_in_blocks())
     for (std::int64_t const gathered : {30, 1 << 18}) {
       auto const whole = this->assembled(box);
       CsrMatrix const csr = whole->to_csr();

@@ -27,7 +27,7 @@ namespace poisson::testing {
 namespace {
 
 /// A dense matrix by columns, as LAPACK has it.
-std::vector<double> dense(CsrMatrix const& a) {
+std::vector<double> dense_columns(CsrMatrix const& a) {
   std::vector<double> d(static_cast<std::size_t>(a.n_rows * a.n_columns), 0.0);
   for (std::int64_t row = 0; row < a.n_rows; ++row)
     for (std::int64_t e = a.row_ptr[static_cast<std::size_t>(row)]; e < a.row_ptr[static_cast<std::size_t>(row) + 1]; ++e)
@@ -37,7 +37,7 @@ std::vector<double> dense(CsrMatrix const& a) {
 
 /// By dposv where `definite`, else by dgesv.
 std::vector<double> lapack_solve(CsrMatrix const& a, std::vector<double> b, bool definite) {
-  auto d = dense(a);
+  auto d = dense_columns(a);
   int const n = static_cast<int>(a.n_rows), one = 1;
   int info = 0;
   std::vector<int> pivots(b.size());
@@ -492,7 +492,7 @@ TYPED_TEST_SUITE(IncompleteFactors, Backends, BackendNames);
 /// ILU(0) by the definition: Gaussian elimination of a dense matrix that leaves entries outside the pattern alone.
 std::vector<double> dense_ilu0(CsrMatrix const& a) {
   auto const n = static_cast<std::size_t>(a.n_rows);
-  auto d = dense(a);
+  auto d = dense_columns(a);
   std::vector<bool> stored(n * n, false);
   for (std::size_t row = 0; row < n; ++row)
     for (auto e = static_cast<std::size_t>(a.row_ptr[row]); e < static_cast<std::size_t>(a.row_ptr[row + 1]); ++e)

@@ -32,16 +32,16 @@ DenseMatrix orthonormal(std::int64_t m, std::int64_t n, double phase) {
   return q;
 }
 
-struct Example {
+struct KnownSvd {
   DenseMatrix a;
   Svd svd;
 };
 
 /// A matrix with values n, n - 1, ..., times `scale`, of which k are in the decomposition.
-Example example(std::int64_t m, std::int64_t n, std::int64_t k, double scale) {
+KnownSvd example(std::int64_t m, std::int64_t n, std::int64_t k, double scale) {
   std::int64_t const smaller = std::min(m, n);
   DenseMatrix const u = orthonormal(m, smaller, 0.3), v = orthonormal(n, smaller, 1.7);
-  Example result{DenseMatrix(m, n), {}};
+  KnownSvd result{DenseMatrix(m, n), {}};
   for (std::int64_t j = 0; j < n; ++j)
     for (std::int64_t i = 0; i < m; ++i) {
       double sum = 0;
@@ -64,7 +64,7 @@ TYPED_TEST(SvdMeasures, AreSmallForTheTrueDecomposition) {
     for (double const scale : {1.0, 1e-300, 1e300 / 1e4}) {
       if (scale != 1 && size.k > 500)
         continue;
-      Example const e = example(size.m, size.n, size.k, scale);
+      KnownSvd const e = example(size.m, size.n, size.k, scale);
       SvdAccuracy const accuracy = svd_accuracy(*this->context, e.a, e.svd);
       double const bound = 1e-14 * std::sqrt(static_cast<double>(size.k));
       EXPECT_LE(accuracy.orthogonality_u, bound);
@@ -76,8 +76,8 @@ TYPED_TEST(SvdMeasures, AreSmallForTheTrueDecomposition) {
 
 TYPED_TEST(SvdMeasures, SeeWhatIsWrong) {
   for (std::int64_t const k : {40, 11}) {
-    Example const right = example(600, 40, k, 1);
-    Example wrong = right;
+    KnownSvd const right = example(600, 40, k, 1);
+    KnownSvd wrong = right;
     for (std::int64_t i = 0; i < 600; ++i)
       wrong.svd.u(i, 3) *= 1 + 1e-6;
     SvdAccuracy accuracy = svd_accuracy(*this->context, wrong.a, wrong.svd);
@@ -146,7 +146,7 @@ TEST_F(SvdOnCuda, LargeOnesAreAsOrthogonalAsLapacks) {
 }
 
 TYPED_TEST(SvdMeasures, ZeroMatrix) {
-  Example e = example(4, 3, 3, 1);
+  KnownSvd e = example(4, 3, 3, 1);
   std::fill(e.a.values.begin(), e.a.values.end(), 0.0);
   std::fill(e.svd.values.begin(), e.svd.values.end(), 0.0);
   SvdAccuracy const accuracy = svd_accuracy(*this->context, e.a, e.svd);

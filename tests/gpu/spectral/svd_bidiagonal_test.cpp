@@ -147,7 +147,7 @@ std::vector<double> on_host(Array<double> const& array) {
 }
 
 /// Of leaves (40 rows), of merges, of warps and blocks, and their neighbours.
-constexpr std::size_t sizes[] = {1, 2, 3, 5, 31, 32, 33, 40, 41, 42, 63, 81, 82, 100, 129, 163, 164, 257, 400};
+constexpr std::size_t sizes_around_parts[] = {1, 2, 3, 5, 31, 32, 33, 40, 41, 42, 63, 81, 82, 100, 129, 163, 164, 257, 400};
 
 /// Relative errors where LAPACK keeps them too; what is smaller some of its builds round to 0.
 void expect_close(Input const& input, HostVector<double> const& values, std::vector<double> const& expected) {
@@ -171,7 +171,7 @@ void expect_product(Input const& input, HostVector<double> const& values) {
 }
 
 TYPED_TEST(Bidiagonal, ValuesAgainstLapack) {
-  for (std::size_t const n : sizes)
+  for (std::size_t const n : sizes_around_parts)
     for (Input const& input : inputs(n)) {
       std::vector<double> const expected = reference_values(input);
       HostVector<double> const values = bidiagonal_values(*this->context, input.d, input.e);
@@ -187,7 +187,7 @@ TYPED_TEST(Bidiagonal, ValuesAgainstLapack) {
 }
 
 TYPED_TEST(Bidiagonal, VectorsAreOrthogonalAndGiveTheMatrix) {
-  for (std::size_t const n : sizes)
+  for (std::size_t const n : sizes_around_parts)
     for (Input const& input : inputs(n)) {
       std::vector<double> const expected = reference_values(input);
       BidiagonalSvd const result = bidiagonal_svd(*this->context, input.d, input.e);

@@ -12,7 +12,7 @@
 namespace poisson::testing {
 namespace {
 
-constexpr double eps = 2.3e-16;
+constexpr double rounding = 2.3e-16;
 
 template <class B>
 class SvdWhole : public OnBackend<B::value> {
@@ -24,7 +24,7 @@ protected:
     Svd const reference = lapack_of(a), result = svd(a, options, *this->context);
     std::int64_t const k = std::min(a.n_rows, a.n_columns);
     ASSERT_EQ(static_cast<std::int64_t>(result.values.size()), k);
-    double const norm = reference.values[0], floor = 4 * eps * std::sqrt(static_cast<double>(std::max(a.n_rows, a.n_columns)));
+    double const norm = reference.values[0], floor = 4 * rounding * std::sqrt(static_cast<double>(std::max(a.n_rows, a.n_columns)));
     for (std::size_t i = 0; i < result.values.size(); ++i) {
       ASSERT_GE(result.values[i], 0);
       ASSERT_TRUE(i == 0 || result.values[i] <= result.values[i - 1]);

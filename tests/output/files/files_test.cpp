@@ -22,13 +22,6 @@ namespace poisson::output::test {
 
 namespace {
 
-std::string text_of(std::filesystem::path const& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 TEST(AtomicFile, AppearsOnlyWithCommit) {
   TemporaryDirectory directory;
   {

@@ -77,13 +77,6 @@ void PrintTo(Unstructured const& format, std::ostream* out) {
 auto const formats =
     testing::Values(Unstructured{"vtu", "u.vtu", write_vtu, read_vtu}, Unstructured{"hdf", "u.hdf", write_hdf, read_hdf});
 
-std::string text_of(std::filesystem::path const& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 /// Degree p in each variable, every monomial present with its own weight.
 double polynomial(Vec const& x, int p) {
   double sum = 0;
