@@ -10,6 +10,8 @@ import textwrap
 
 import pytest
 
+pytest.register_assert_rewrite("ranks")  # helpers whose assertions tell as much as those of tests
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXECUTABLE = os.environ.get("POISSON_EXECUTABLE", str(ROOT / "build/default/app/poisson"))
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from conftest import EXECUTABLE, ROOT
-from test_ranks import LIBRARY, MPIRUN
+from ranks import LIBRARY, MPIRUN
 
 TOOL = ROOT / "tools/compare_builds"
 

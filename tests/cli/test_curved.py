@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from test_ranks import on_ranks
+from ranks import on_ranks
 
 HEAD = """
 output: {picture: false, report: false, vtk: {enabled: false}}

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from conftest import array, read_vtk
-from test_ranks import on_ranks
+from ranks import on_ranks
 
 PLATES = """
 output: {picture: false, report: false, vtk: {enabled: false}, probes: [{name: tip, at: [0.5, 0.5, 0.25]}]}

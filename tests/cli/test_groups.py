@@ -1,7 +1,7 @@
 """Groups of mesh files that overlap: quantities, the record, `check` and ranks count every face and cell in all of its groups."""
 
 import pytest
-from test_ranks import on_ranks, pytestmark  # noqa: F401
+from ranks import on_ranks, pytestmark  # noqa: F401
 
 
 def bar(n=4):

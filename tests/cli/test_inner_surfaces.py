@@ -1,7 +1,7 @@
 """Surfaces inside a mesh, by name: thin electrodes, sources on them, and the heat that flows through them."""
 
 import pytest
-from test_ranks import on_ranks, pytestmark as needs_mpi
+from ranks import on_ranks, pytestmark as needs_mpi
 
 NODES = [(i / 2, j / 2, k / 2) for k in range(3) for j in range(3) for i in range(5)]
 

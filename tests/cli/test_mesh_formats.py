@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import pytest
 from conftest import ROOT
-from test_ranks import on_ranks, pytestmark as needs_ranks
+from ranks import on_ranks, pytestmark as needs_ranks
 from vtkmodules.vtkCommonCore import vtkIntArray, vtkPoints
 from vtkmodules.vtkCommonDataModel import VTK_LAGRANGE_HEXAHEDRON, vtkLagrangeHexahedron, vtkUnstructuredGrid
 from vtkmodules.vtkIOXML import vtkXMLUnstructuredGridWriter

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 from conftest import ROOT, array, read_solution, read_vtk
-from test_ranks import on_ranks, pytestmark as needs_ranks
+from ranks import on_ranks, pytestmark as needs_ranks
 
 HEATER = """
 problem:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import CUBE, ROOT, array, read_vtk
 from test_matrix_out import read_vector
-from test_ranks import BALL, VARIED, errors_told, on_ranks, pytestmark, ranks_of, ranks_command  # noqa: F401
+from ranks import BALL, VARIED, errors_told, on_ranks, pytestmark, ranks_of, ranks_command  # noqa: F401
 
 ALL = """
 analysis:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_ranks import errors_told, on_ranks, pytestmark, write_chain  # noqa: F401
+from ranks import errors_told, on_ranks, pytestmark, write_chain  # noqa: F401
 
 HERE = ("--backend", "cpu", "--repeat", "2", "--threads", "1")
 

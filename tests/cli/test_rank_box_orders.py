@@ -3,10 +3,9 @@
 import re
 
 import pytest
-from test_rank_lattices import both
 from test_rank_matrix_out import both as both_systems
 from test_rank_matrix_out import compare as compare_systems
-from test_ranks import compare_records, errors_told, on_ranks, pytestmark  # noqa: F401
+from ranks import both, compare_records, errors_told, on_ranks, pytestmark  # noqa: F401
 
 # All conditions, a coefficient and a source that vary, and blocks of several sizes.
 BOX = """

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from test_contrast import LAYERS, QUIET, SERIES
-from test_ranks import on_ranks, pytestmark  # noqa: F401
+from ranks import on_ranks, pytestmark  # noqa: F401
 from test_solve import general, neumann_laplacian, solution, vector
 
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 from conftest import EXECUTABLE, read_vtk
-from test_ranks import VARIED, compare_records, errors_told, on_ranks, pytestmark, ranks_command, values  # noqa: F401
+from ranks import VARIED, compare_records, errors_told, on_ranks, pytestmark, ranks_command, values  # noqa: F401
 
 BALL = """
 problem:

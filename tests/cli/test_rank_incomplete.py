@@ -6,23 +6,15 @@ import pytest
 from conftest import ROOT
 from test_rank_lattices import SHELL
 from test_rank_periodic import X, Y, box
-from test_ranks import VARIED, errors_told, on_ranks, pytestmark, residuals  # noqa: F401
+from ranks import VARIED, both, errors_told, on_ranks, pytestmark, residuals  # noqa: F401
 
+NO_FILES = ("output.picture=false", "output.vtk.enabled=false")
 TWO_MATERIALS = f"""
 problem:
   mesh: {{file: {ROOT / "meshes/two_materials.msh"}}}
   source: "1 + x"
   boundary: [{{ids: all, type: dirichlet, value: "y"}}]
 """
-
-
-def both(poisson, text, n, *settings):
-    words = ["run", poisson.write(text), "--backend", "cpu", "--quiet", "--set", "output.picture=false", "--set", "output.vtk.enabled=false"]
-    for setting in settings:
-        words += ["--set", setting]
-    poisson(*words, "--output", "one")
-    on_ranks(poisson, n, *words, "--output", "ranks")
-    return poisson.record("one"), poisson.record("ranks")
 
 
 def compare(poisson, one, other, rel=1e-8):
@@ -39,7 +31,7 @@ def compare(poisson, one, other, rel=1e-8):
 @pytest.mark.parametrize("settings", [("matrix.format=half_cds", "solver.ordering=natural"), ("matrix.format=cod_sell", "solver.ordering=multicolor"),
                                       ("problem.element.order=2", "problem.mesh.cells=[7, 6, 5]", "solver.ordering=natural")], ids=["half_cds", "colors", "order 2"])
 def test_a_box(poisson, n, settings):
-    compare(poisson, *both(poisson, VARIED, n, "solver.preconditioner=ic0", *settings))
+    compare(poisson, *both(poisson, VARIED, n, *NO_FILES, "solver.preconditioner=ic0", *settings))
 
 
 @pytest.mark.parametrize("text, n", [(SHELL, 3), (SHELL, 2), (TWO_MATERIALS, 3), (box([5, 6, 4], [X, Y]), 3)],
@@ -47,12 +39,12 @@ def test_a_box(poisson, n, settings):
 @pytest.mark.parametrize("ordering", ["natural", "multicolor"])
 def test_other_meshes(poisson, text, n, ordering):
     settings = ["problem.mesh.refinements=3"] if text == SHELL else []
-    compare(poisson, *both(poisson, text, n, "solver.preconditioner=ic0", f"solver.ordering={ordering}", *settings))
+    compare(poisson, *both(poisson, text, n, *NO_FILES, "solver.preconditioner=ic0", f"solver.ordering={ordering}", *settings))
 
 
 @pytest.mark.parametrize("precision", ["refined", "mixed", "double_double"])
 def test_precisions(poisson, precision):
-    one, other = both(poisson, VARIED, 3, "solver.preconditioner=ilu0", "solver.ordering=natural", f"solver.precision={precision}",
+    one, other = both(poisson, VARIED, 3, *NO_FILES, "solver.preconditioner=ilu0", "solver.ordering=natural", f"solver.precision={precision}",
                       "solver.tolerance=1e-20")
     compare(poisson, one, other)
     assert other["solver"]["residual_true"] <= 2e-20

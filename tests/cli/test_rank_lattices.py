@@ -4,7 +4,7 @@ import pytest
 from conftest import ROOT
 from test_rank_matrix_out import both as both_systems
 from test_rank_matrix_out import compare as compare_systems
-from test_ranks import compare_records, errors_told, on_ranks, pytestmark, residuals  # noqa: F401
+from ranks import both, compare_records, errors_told, on_ranks, pytestmark, residuals  # noqa: F401
 
 # All conditions, materials, a coefficient and a source that vary. Boundary 0 of the shell is its inner sphere.
 SHELL = """
@@ -33,14 +33,6 @@ FREE = ("problem.boundary=[{ids: all, type: neumann, value: '0'}]", "problem.sou
 PLACES = ("problem.mesh.boundaries=[{name: top, where: 'z > 0.3'}]",
           "problem.boundary=[{names: [top], type: dirichlet, value: x}, {ids: all, type: robin, alpha: 2, value: z}]")
 POINTS = ("problem.point_sources=[{at: [0.6, 0.1, 0.2], value: 2}, {at: [-0.7, 0, 0.1], value: -1}]",)
-
-
-def both(poisson, text, n, *settings):
-    config = poisson.write(text)
-    chosen = [word for setting in settings for word in ("--set", setting)]
-    poisson("run", config, "--output", "one", "--quiet", *chosen)
-    on_ranks(poisson, n, "run", config, "--output", "ranks", "--quiet", *chosen)
-    return poisson.record("one"), poisson.record("ranks")
 
 
 @pytest.mark.parametrize("n, settings", [(2, ()), (3, NATURAL), (2, FREE), (5, PLACES), (3, POINTS),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from test_matrix_out import GENERAL, read_matrix, read_vector
-from test_ranks import errors_told, on_ranks, pytestmark  # noqa: F401
+from ranks import errors_told, on_ranks, pytestmark  # noqa: F401
 
 FILES = ("A.mtx", "A_rhs.mtx")
 

@@ -2,7 +2,7 @@
 
 import pytest
 from test_nested import PROBLEM, SOURCES
-from test_ranks import compare_records, errors_told, on_ranks, pytestmark, residuals, write_chain  # noqa: F401
+from ranks import compare_records, errors_told, on_ranks, pytestmark, residuals, write_chain  # noqa: F401
 
 
 def both(poisson, cells, k, n, *settings):

@@ -7,8 +7,8 @@ import subprocess
 import numpy as np
 import pytest
 from conftest import CUBE
-from test_ranks import (BALL, VARIED, compare_records, errors_told, on_ranks, pytestmark, ranks_command, ranks_of,  # noqa: F401
-                        read_pieces)
+from ranks import (BALL, VARIED, compare_records, errors_told, on_ranks, pytestmark, ranks_command, ranks_of,  # noqa: F401
+                   read_pieces)
 
 
 def settings_of(*settings):
@@ -211,7 +211,7 @@ def test_materials_are_drawn(poisson):
 def test_the_flux_at_nodes(poisson, problem, order, file):
     """Nodes on the rim of a part have cells of several ranks around them."""
     from conftest import read_vtk
-    from test_ranks import values
+    from ranks import values
 
     config = poisson.write(problem.replace("[15, 13, 16]", "[5, 4, 6]").replace("refinements: 2", "refinements: 1"))
     both(poisson, config, 3, *settings_of(f"problem.element.order={order}", "output.vtk.fields=[u, flux_points]",
@@ -301,7 +301,7 @@ def test_graded_boxes(poisson, n, settings):
     one, other = both(poisson, config, n, *settings_of(*settings))
     compare_records(one, other, n)
     from conftest import read_vtk
-    from test_ranks import values
+    from ranks import values
 
     whole, pieces = read_vtk(poisson.directory / "one/solution.vtr"), read_pieces(poisson.directory / "ranks/solution.pvtr")
     assert pieces.GetDimensions() == whole.GetDimensions() and pieces.GetBounds() == pytest.approx(whole.GetBounds())

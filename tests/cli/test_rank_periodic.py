@@ -1,19 +1,16 @@
 """Periodic boundaries on several ranks: the system of one, whatever is cut and joined."""
 
 import pytest
-from conftest import ROOT
-from test_ranks import compare_records, errors_told, on_ranks, pytestmark, read_pieces, read_vtk, values  # noqa: F401
+from conftest import ROOT, read_vtk
+from ranks import both, compare_records, errors_told, on_ranks, pytestmark, read_pieces, values  # noqa: F401
 
 QUIET = "output: {picture: false, report: false}\nsolver: {preconditioner: jacobi}\n"
 TWO_MATERIALS = ROOT / "meshes/two_materials.msh"
 
 
-def both(poisson, text, n, *settings):
-    config = poisson.write(QUIET + text)
-    words = ("run", config, "--backend", "cpu", "--quiet", "--overwrite", *(f"--set={s}" for s in settings))
-    poisson(*words, "--output", "one")
-    on_ranks(poisson, n, *words, "--output", "ranks")
-    one, other = poisson.record("one"), poisson.record("ranks")
+def compare(poisson, text, n, *settings):
+    """The records of both, which agree."""
+    one, other = both(poisson, QUIET + text, n, *settings)
     compare_records(one, other, n)
     return one, other
 
@@ -39,7 +36,7 @@ X, Y, Z = ([0, 1], "0"), ([3, 2], "0"), ([4, 5], "0")
                          ids=["x", "y", "z", "xy", "xz", "yz"])
 def test_directions_of_a_box(poisson, n, pairs):
     text = box([7, 6, 8], pairs)
-    both(poisson, text, n)
+    compare(poisson, text, n)
     one, pieces = read_vtk(poisson.directory / "one/solution.vti"), read_pieces(poisson.directory / "ranks/solution.pvti")
     assert [v[0] for v in values(pieces, "u")] == pytest.approx([v[0] for v in values(one, "u")], rel=1e-8, abs=1e-10)
     for a, b in zip(values(one, "flux", cells=True), values(pieces, "flux", cells=True)):
@@ -50,7 +47,7 @@ def test_directions_of_a_box(poisson, n, pairs):
                          ids=["xyz", "xyz, jump", "xz, jump", "y"])
 def test_without_dirichlet_values(poisson, n, pairs, jump):
     pairs = [(pairs[0][0], jump), *pairs[1:]]
-    one, other = both(poisson, box([6, 5, 7], pairs, "neumann"), n)
+    one, other = compare(poisson, box([6, 5, 7], pairs, "neumann"), n)
     assert other["quantities"]["mean"] == pytest.approx(0, abs=1e-10)
     if jump != "0":
         assert other["quantities"]["max"] - other["quantities"]["min"] > 1
@@ -69,7 +66,7 @@ problem:
   boundary: [{sides}, {plates if drive == "plates" else "{ids: [4, 5], type: periodic}"}]
   exact: "z"
 """
-    _, other = both(poisson, text, n, "solver.tolerance=1e-14")
+    _, other = compare(poisson, text, n, "solver.tolerance=1e-14")
     q = other["quantities"]
     assert -(q["flux.5"] if drive == "plates" else 2 * q["flux.1"]) == pytest.approx(2 * q["energy"], rel=1e-12)
     assert q["flux.0"] == pytest.approx(-q["flux.1"], rel=1e-12, abs=1e-12)
@@ -77,7 +74,7 @@ problem:
 
 @pytest.mark.parametrize("n, cells", [(2, [1, 1, 4]), (7, [2, 2, 2]), (4, [1, 3, 1]), (4, [3, 1, 2])])
 def test_blocks_of_one_cell(poisson, n, cells):
-    both(poisson, box(cells, [X, Z]), n)
+    compare(poisson, box(cells, [X, Z]), n)
 
 
 @pytest.mark.parametrize("settings", [
@@ -87,7 +84,7 @@ def test_blocks_of_one_cell(poisson, n, cells):
 def test_orders_formats_and_precisions(poisson, settings):
     config = box([6, 7, 5], [X, ([4, 5], "1 + x*0")])
     if "bicgstab" not in settings[0]:
-        both(poisson, config, 3, *settings)
+        compare(poisson, config, 3, *settings)
         return
     text = poisson.write(QUIET + config)
     on_ranks(poisson, 3, "run", text, "--output", "out", "--quiet", "--backend", "cpu", "--set", settings[0])
@@ -116,7 +113,7 @@ problem:
   boundary: [{{ids: [1, 2], type: periodic, value: "2"}}, {{ids: all, type: neumann, value: "0"}}]
   exact: "x + y"
 """
-    one, other = both(poisson, text, n)
+    one, other = compare(poisson, text, n)
     assert other["quantities"]["flux.2"] == pytest.approx(-1.5, rel=1e-9)
 
 
@@ -136,7 +133,7 @@ problem:
     - {{ids: all, type: neumann, value: "0"}}
   exact: "x*z"
 """
-    one, other = both(poisson, text, n)
+    one, other = compare(poisson, text, n)
     assert other["quantities"]["flux.left"] + other["quantities"]["flux.right"] == pytest.approx(0, abs=1e-9)
 
 

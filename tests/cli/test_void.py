@@ -6,7 +6,7 @@ import math
 import pytest
 import yaml
 
-from test_ranks import MPIRUN, LIBRARY, on_ranks
+from ranks import MPIRUN, LIBRARY, on_ranks
 
 with_ranks = pytest.mark.skipif(MPIRUN is None or not LIBRARY.exists(), reason="no mpirun, or built without MPI")
 QUIET = "output: {picture: false, vtk: {enabled: false}, report: false}\nsolver: {tolerance: 1.0e-13}\n"
