@@ -1,6 +1,7 @@
 #include "app/run/assembled_system.hpp"
 
 #include "app/run/balance.hpp"
+#include "app/run/system_solver.hpp"
 #include "assembly/system/boundary_flux.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
@@ -16,18 +17,17 @@
 namespace poisson::app {
 
 AssembledSystem::AssembledSystem(assembly::Discretization& discretization, RunConfig const& config, AssemblyPlan plan,
-                                 Stages& stages)
+                                 RunDevice& device)
     : discretization_(discretization), config_(config), plan_(std::move(plan)) {
-  if (plan_.route != Route::csr && assemble_elements(stages))
+  if (plan_.route != Route::csr && assemble_elements(device.context()))
     return;
   system_ = discretization.assemble();
   matrix_ = std::make_shared<CsrMatrix const>(std::move(system_.matrix));
   nnz_ = matrix_->nnz();
 }
 
-bool AssembledSystem::assemble_elements(Stages& stages) {
+bool AssembledSystem::assemble_elements(Context& context) {
   Format const format = plan_.format;
-  Context& context = stages.context();
   auto const require = [&](std::int64_t bytes) {
     require_memory(context, bytes, "the matrix in " + std::string(name_of(format)) + ", with its assembly,",
                    "use a coarser mesh or the cpu backend");
@@ -143,24 +143,24 @@ void AssembledSystem::add_point_loads() {
     discretization_.make_compatible(system_.rhs);
 }
 
-void AssembledSystem::store(Stages& stages) {
+void AssembledSystem::store(SystemSolver& solver) {
   if (elements_)
-    stages.adopt(elements_->take_matrix(), plan_.choice);
+    solver.adopt({.local = elements_->take_matrix(), .rows = {}, .rim_rows = {}, .rhs = {}}, {}, nullptr, nullptr, plan_.choice);
   else
-    stages.convert(matrix_);
+    solver.convert({{}, matrix_});
 }
 
-OrderOneProvider AssembledSystem::order_one(Stages& stages) const {
+OrderOneProvider AssembledSystem::order_one(RunDevice& device) const {
   if (!plan_.has_order_one)
     return {};
-  return [this, order = config_.problem.order, &stages] {
+  return [this, order = config_.problem.order, &device] {
     try {
       if (lowered_)
-        return make_order_one(stages.context(), *lowered_);
+        return make_order_one(device.context(), *lowered_);
       auto box = discretization_.box_problem_of_order_one();
       if (box && order == 1)
-        return make_order_one(stages.context(), *box);
-      return make_order_one(stages.context(), LoweredProblem(discretization_.lattice_problem(), std::move(box)));
+        return make_order_one(device.context(), *box);
+      return make_order_one(device.context(), LoweredProblem(discretization_.lattice_problem(), std::move(box)));
     } catch (DataError const&) {  // cells whose vertices alone do not make a cell
       return OrderOne{};
     }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/run/assembly_plan.hpp"
-#include "app/run/stages.hpp"
+#include "app/run/run_device.hpp"
 #include "app/run/system.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/elements/box_system.hpp"
@@ -20,10 +20,10 @@ namespace poisson::app {
 class AssembledSystem final : public System {
 public:
   /// Assembles. Throws InputError where the data are not admissible, EnvironmentError, Interrupted.
-  AssembledSystem(assembly::Discretization& discretization, RunConfig const& config, AssemblyPlan plan, Stages& stages);
+  AssembledSystem(assembly::Discretization& discretization, RunConfig const& config, AssemblyPlan plan, RunDevice& device);
 
-  void store(Stages& stages) override;
-  [[nodiscard]] OrderOneProvider order_one(Stages& stages) const override;
+  void store(SystemSolver& solver) override;
+  [[nodiscard]] OrderOneProvider order_one(RunDevice& device) const override;
   [[nodiscard]] HostVector<double> const& rhs() const override { return system_.rhs; }
   [[nodiscard]] std::optional<double> compatibility_defect() const override {
     return system_.pure_neumann ? std::optional(system_.compatibility_defect) : std::nullopt;
@@ -42,7 +42,7 @@ public:
 
 private:
   /// By gpu/elements. False, and nothing is done, where it cannot.
-  bool assemble_elements(Stages& stages);
+  bool assemble_elements(Context& context);
   /// To the right-hand side of elements_.
   void add_point_loads();
   /// NaN at unknowns without a Dirichlet value, of elements_.

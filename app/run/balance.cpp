@@ -45,11 +45,12 @@ void add_to_pair(double value, double& high, double& low) {
   low = sum.lo;
 }
 
-void settle_balance(Stages& stages, Console& console, std::span<double const> b, CorrectedSolution const& solution, bool all_given,
+void settle_balance(SystemSolver& solver, std::span<double const> b, CorrectedSolution const& solution, bool all_given,
                     std::function<std::pair<double, double>()> const& range_of_k, assembly::Quantities& quantities) {
-  ResultRecord& record = stages.record;
+  RunLog& log = solver.log();
+  ResultRecord& record = log.record;
   double const tolerance = record.solver.tolerance;
-  Communicator& ranks = stages.ranks();
+  Communicator& ranks = solver.team().communicator();
   auto const total = [&](std::span<double const> r) {
     double sum = 0;
     for (double const value : r)
@@ -82,13 +83,13 @@ void settle_balance(Stages& stages, Console& console, std::span<double const> b,
     make_residual();
   double before = total(r);
   auto const is_solved = [&] {
-    stages.record_residual(r, b);
+    solver.record_residual(r, b);
     return record.residual_true <= 2 * tolerance && record.residual_scaled <= 2 * tolerance;
   };
   for (int i = 0; i < most_corrections && (before > wanted * balance.scale || (stagnated && !is_solved())); ++i) {
     if (solution.held)
       r[*solution.held] = 0;
-    HostVector<double> const d = stages.correction(r, tolerance_of_correction);
+    HostVector<double> const d = solver.correction(r, tolerance_of_correction);
     solution.add(d, 1);
     r = solution.residual();
     double const after = total(r);
@@ -109,14 +110,13 @@ void settle_balance(Stages& stages, Console& console, std::span<double const> b,
       record.status = SolverStatus::converged;
       record.reason.clear();
     }
-    console.line("    fluxes did not balance; corrected " + std::to_string(record.corrections) + " times in " +
-                 std::to_string(record.correction_iterations) + " iterations, to " + number_text(balance.relative) +
-                 " of the largest flux");
+    log.console.line("    fluxes did not balance; corrected " + std::to_string(record.corrections) + " times in " +
+                     std::to_string(record.correction_iterations) + " iterations, to " + number_text(balance.relative) +
+                     " of the largest flux");
   }
   if (!is_wrong() || record.status != SolverStatus::converged)
     return;
-  record.warnings.push_back(warning_of(balance, all_given, range_of_k(), record.solver));
-  console.warning(record.warnings.back());
+  log.warn(warning_of(balance, all_given, range_of_k(), record.solver));
   if (balance.relative > limit_of(refused, tolerance)) {
     record.status = SolverStatus::stagnated;
     record.reason = "the solver reached its tolerance, but " + record.warnings.back();

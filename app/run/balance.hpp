@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/run/stages.hpp"
+#include "app/run/system_solver.hpp"
 #include "assembly/system/fields.hpp"
 #include "gpu/core/host_vector.hpp"
 
@@ -37,7 +37,7 @@ struct CorrectedSolution {
 /// there is something to tell. A balance that is still worse than 1e-6 of what is called converged is a warning of the record, and
 /// one worse than 1e-3 makes the status `stagnated`. `quantities` become those of the corrected solution; the first rank's count.
 /// Collective.
-void settle_balance(Stages& stages, Console& console, std::span<double const> b, CorrectedSolution const& solution, bool all_given,
+void settle_balance(SystemSolver& solver, std::span<double const> b, CorrectedSolution const& solution, bool all_given,
                     std::function<std::pair<double, double>()> const& range_of_k, assembly::Quantities& quantities);
 
 }  // namespace poisson::app

@@ -41,11 +41,11 @@ public:
 
   AnalysedSystem system() {
     if (parts_.mesh.is_whole()) {
-      matrix_ = parts_.stages.csr();
+      matrix_ = parts_.matrix.rows().matrix;
       fixed_.clear();
       for (double const value : parts_.system.fixed_rows())
         fixed_.push_back(value != 0 ? 1 : 0);
-      return {*matrix_, parts_.stages.stored(), fixed_, parts_.system.is_singular()};
+      return {*matrix_, parts_.matrix.local(), fixed_, parts_.system.is_singular()};
     }
     if (matrix_ == nullptr) {
       assembly::MeshSummary const& mesh = parts_.mesh.whole;
@@ -125,7 +125,7 @@ private:
       return;
     std::vector<std::int64_t> const numbers = parts_.mesh.row_numbers();
     HostVector<double> const fixed = gathered_values(parts_.system.fixed_rows(), numbers, parts_.team);
-    CsrMatrix matrix = gathered_matrix(parts_.stages.rank_rows(), numbers, parts_.team);
+    CsrMatrix matrix = gathered_matrix(parts_.matrix.rows(), numbers, parts_.team);
     parts_.team.together([&] {
       for (double const value : fixed)
         fixed_.push_back(value != 0 ? 1 : 0);

@@ -4,7 +4,8 @@
 #include "app/io/results_directory.hpp"
 #include "app/run/rank_mesh.hpp"
 #include "app/run/rank_team.hpp"
-#include "app/run/stages.hpp"
+#include "app/run/result_record.hpp"
+#include "app/run/shared_matrix.hpp"
 #include "app/run/system.hpp"
 #include "gpu/core/context.hpp"
 
@@ -19,7 +20,7 @@ struct AnalysedParts {
   RankMesh const& mesh;
   RankTeam& team;
   System const& system;
-  Stages const& stages;       ///< which have the matrix
+  SharedMatrix const& matrix;
   std::span<double const> u;  ///< of the unknowns of own cells
   assembly::Extent extent;    ///< of the whole mesh
 };

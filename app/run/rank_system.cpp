@@ -1,7 +1,7 @@
 #include "app/run/rank_system.hpp"
 
 #include "app/run/balance.hpp"
-#include "app/run/stages.hpp"
+#include "app/run/system_solver.hpp"
 #include "assembly/system/boundary_flux.hpp"
 #include "assembly/system/lattice_problem.hpp"
 #include "gpu/core/communicator.hpp"
@@ -365,12 +365,12 @@ void RankSystem::sum_sources() {
   integral_f_ = sum_over(ranks, of_parts) + of_first(ranks, of_points);  // every part knows all points
 }
 
-void RankSystem::store(Stages& stages) {
+void RankSystem::store(SystemSolver& solver) {
   auto const blocks = plan_.has_box_levels ? std::make_shared<RankBlocks const>(mesh_.box->node_blocks()) : nullptr;
   if (block_)
-    stages.adopt(std::move(*block_), std::move(rows_.neighbors), blocks, lattices_, plan_.choice);
+    solver.adopt(std::move(*block_), std::move(rows_.neighbors), blocks, lattices_, plan_.choice);
   else
-    stages.convert(std::move(rows_), blocks);
+    solver.convert(std::move(rows_), blocks);
 }
 
 void RankSystem::make_compatible() {
@@ -434,11 +434,11 @@ OrderOne RankSystem::order_one_of_box(Context& context) const {
   return result;
 }
 
-OrderOneProvider RankSystem::order_one(Stages& stages) const {
+OrderOneProvider RankSystem::order_one(RunDevice& device) const {
   if (plan_.route == Route::cells && mesh_.box && plan_.may_lower)
-    return [this, &stages] {
+    return [this, &device] {
       try {
-        return order_one_of_box(stages.context());
+        return order_one_of_box(device.context());
       } catch (InputError const&) {  // of k at points where elements of higher order have none
         team_.caught();
         return OrderOne{};
@@ -446,9 +446,9 @@ OrderOneProvider RankSystem::order_one(Stages& stages) const {
     };
   if (!lowered_)
     return {};
-  return [this, &stages] {
+  return [this, &device] {
     try {
-      return make_order_one(stages.context(), *lowered_);
+      return make_order_one(device.context(), *lowered_);
     } catch (DataError const&) {  // cells whose vertices alone do not make a cell
       return OrderOne{};
     }
@@ -622,10 +622,10 @@ HostVector<double> RankSystem::reconstruct(HostVector<double> x) const {
 }
 
 std::unique_ptr<System> assemble(RankMesh& mesh, RankTeam& team, RunConfig const& config, AssemblyPlan const& plan,
-                                 Stages& stages) {
+                                 RunDevice& device) {
   if (mesh.is_whole())
-    return std::make_unique<AssembledSystem>(*mesh.own, config, plan, stages);
-  return std::make_unique<RankSystem>(mesh, team, config, stages.context());
+    return std::make_unique<AssembledSystem>(*mesh.own, config, plan, device);
+  return std::make_unique<RankSystem>(mesh, team, config, device.context());
 }
 
 }  // namespace poisson::app

@@ -29,7 +29,7 @@ public:
   RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context);
   /// Of a system that was assembled into CSR, for benchmarks. Moves them.
   [[nodiscard]] RankRows take_rows() { return std::move(rows_); }
-  void store(Stages& stages) override;
+  void store(SystemSolver& solver) override;
   [[nodiscard]] std::int64_t nnz() const override { return nnz_; }
   [[nodiscard]] HostVector<double> const& rhs() const override { return b_; }
   [[nodiscard]] double integral_f() const override { return integral_f_; }
@@ -41,7 +41,7 @@ public:
   /// boundaries are periodic.
   [[nodiscard]] RankNestedProvider nested_spaces() const override;
   /// For matrix_free on lattices and on boxes; empty elsewhere.
-  [[nodiscard]] OrderOneProvider order_one(Stages& stages) const override;
+  [[nodiscard]] OrderOneProvider order_one(RunDevice& device) const override;
   [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const override;
   [[nodiscard]] bool holds_an_unknown() const override { return pure_neumann() && has_ties_; }
   [[nodiscard]] std::optional<std::size_t> held() const override;

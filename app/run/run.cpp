@@ -14,10 +14,13 @@
 #include "app/run/rank_points.hpp"
 #include "app/run/rank_quantities.hpp"
 #include "app/run/rank_run.hpp"
+#include "app/run/results.hpp"
+#include "app/run/run_device.hpp"
+#include "app/run/run_log.hpp"
 #include "app/run/solution_files.hpp"
-#include "app/run/stages.hpp"
 #include "app/run/system.hpp"
 #include "app/run/system_files.hpp"
+#include "app/run/system_solver.hpp"
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/system/data_check.hpp"
 #include "gpu/core/communicator.hpp"
@@ -60,6 +63,11 @@ std::string cut_text(RankMesh const& mesh, RankTeam const& team) {
   return mesh.is_whole() ? "" : ", in " + std::to_string(team.size()) + " parts";
 }
 
+std::string pure_neumann_note(double compatibility_defect) {
+  return "pure Neumann: compatibility defect " + number_text(compatibility_defect) +
+         " of the data, removed; the solution has mean zero";
+}
+
 }  // namespace
 
 ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console,
@@ -77,8 +85,12 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     if (system_files)
       system_files->require_free(options.overwrite);
   });
-  Stages stages(config, options, console, options.path + team.on_ranks(), internal);
-  ResultRecord& record = stages.record;
+  Results results(config, options, internal);
+  RunLog log(config, options, console);
+  RunDevice device(config.backend, options.threads, team, log);
+  log.begin(options.path + team.on_ranks());
+  SystemSolver solver(config, team, device, log);
+  ResultRecord& record = log.record;
   team.on_first([&] {
     if (system_files)
       system_files->require_writable();
@@ -87,27 +99,23 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   record.fingerprint = fingerprint(config);
   record.order = config.problem.order;
 
-  auto const tell = [&](std::string const& warning) {
-    record.warnings.push_back(warning);
-    console.warning(warning);
-  };
   auto const warn = [&](KeyWarnings const& warnings) {
     for (auto const& [key, text] : warnings)
-      tell(configuration.locate(InputError(key, text)));
+      log.warn(configuration.locate(InputError(key, text)));
   };
   for (std::string const& warning : configuration.warnings())
-    tell(warning);
+    log.warn(warning);
 
-  stages.unless_interrupted([&] {
+  log.until_interrupted([&] {
     AssemblyPlan plan;
     int const ranks_here = team.n_on_this_machine();
     auto const forecast = [&](assembly::CheckedProblem const& problem) {
       if (team.is_alone()) {
-        plan = plan_assembly(config, stages.backend(), problem.mesh(), division_of(config, problem.mesh(), 1));
-        require_host_memory_for(MemoryForecast::peak(forecast_memory(config, stages.backend(), problem).host), 1);
+        plan = plan_assembly(config, device.backend(), problem.mesh(), division_of(config, problem.mesh(), 1));
+        require_host_memory_for(MemoryForecast::peak(forecast_memory(config, device.backend(), problem).host), 1);
         return plan.into();
       }
-      RankForecast const of_ranks = forecast_of_ranks(config, stages.backend(), team.size(), problem);
+      RankForecast const of_ranks = forecast_of_ranks(config, device.backend(), team.size(), problem);
       MemoryForecast::OfStage largest = MemoryForecast::peak(of_ranks.stages);
       largest.bytes += of_ranks.program;
       require_host_memory_for(largest, ranks_here);
@@ -117,7 +125,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     record.clock.time(Stage::mesh, [&] { made.emplace(rank_mesh(config, team, forecast)); });
     RankMesh& mesh = *made;
     for (std::string const& note : mesh.notes)
-      tell(note);
+      log.warn(note);
     record.mesh = mesh.whole;
     record.dofs = record.mesh.dofs;
     record.extent = extent_of(mesh, team);
@@ -128,20 +136,20 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       warn(warnings_of_moved_sources(config, mesh.around->point_loads().moved));
     warn(warnings_of_sides(config, mesh.whole, points.sides()));
     team.together([&] { require_pictures_in_mesh(config, record.extent); });
-    stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns" +
-                                         cut_text(mesh, team));
+    log.report(Stage::mesh,
+               with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns" + cut_text(mesh, team));
     if (auto const idle = sum_over(team.communicator(), std::int64_t{mesh.own ? 0 : 1}); idle > 0)
       console.warning(std::to_string(idle) + " of " + std::to_string(team.size()) +
                       " ranks have no cells: the mesh has no better division");
     for (std::string const& note : requested->notes())
       console.line("    " + note);
 
-    auto const system = record.clock.time(Stage::assembly, [&] { return assemble(mesh, team, config, plan, stages); });
+    auto const system = record.clock.time(Stage::assembly, [&] { return assemble(mesh, team, config, plan, device); });
     record.nnz = system->nnz();
     record.csr_bytes = CsrMatrix::csr_bytes(record.dofs, record.nnz);
     record.integral_f = system->integral_f();
     record.compatibility_defect = system->compatibility_defect();
-    stages.report_stage(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
+    log.report(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
     if (system->pure_neumann())
       console.line("    " + pure_neumann_note(*system->compatibility_defect()));
     auto const warn_of_source = [&] {
@@ -153,16 +161,16 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     if (!warn_later)
       warn_of_source();
 
-    system->store(stages);
+    system->store(solver);
     if (system_files)  // before the solve: a system that makes a solver fail is one to look at
-      stages.attempt_together([&] {
+      results.attempt_together([&] {
         record.clock.time(Stage::output, [&] {
-          system_files->write(stages.rank_rows(), mesh.row_numbers(), system->rhs(), record.fingerprint, team, console);
+          system_files->write(solver.matrix().rows(), mesh.row_numbers(), system->rhs(), record.fingerprint, team, console);
         });
       });
-    HostVector<double> x = stages.solve(system->rhs(), system->is_singular(), system->order_one(stages), system->nested_spaces(),
+    HostVector<double> x = solver.solve(system->rhs(), system->is_singular(), system->order_one(device), system->nested_spaces(),
                                         [&] { return mesh.row_numbers(); });
-    stages.verify(system->rhs(), x);
+    solver.verify(system->rhs(), x);
     if (warn_later)
       warn_of_source();
 
@@ -172,7 +180,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     bool const finite = !any_of_ranks(team.communicator(), first_not_finite(u) < u.size());
     std::vector<assembly::PointValues> at_points;
     bool measured = false;
-    stages.unless_interrupted("while quantities and errors were computed", [&] {
+    log.unless_interrupted("while quantities and errors were computed", [&] {
       record.clock.time(Stage::verify, [&] {
         if (finite) {
           auto const measure = [&] { return quantities_on_ranks(mesh, team, u_around, u, u_low); };
@@ -187,7 +195,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
           };
           CorrectedSolution const solution{residual, system->holds_an_unknown(), system->held(), correct, measure};
           settle_balance(
-              stages, console, system->rhs(), solution, system->pure_neumann(), [&] { return range_of_k(mesh, team, u_around); },
+              solver, system->rhs(), solution, system->pure_neumann(), [&] { return range_of_k(mesh, team, u_around); },
               quantities);
           at_points = points.values(u);
           team.on_first([&] {
@@ -203,7 +211,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     });
     SolutionFiles files(config, mesh, team, u_around, u);
     HostVector<double> unknowns;  // of the whole mesh, where they are kept
-    stages.output(
+    results.output(
+        log,
         [&](std::filesystem::path const& folder) {
           files.make(folder, record, record.extent, finite);
           if (internal.keep_unknowns && finite)
@@ -213,19 +222,20 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
           if (!unknowns.empty())
             write_snapshot(unknowns, directory);
           for (std::string const& note : files.write(record, directory))
-            tell(note);
+            log.warn(note);
           if (measured)
             requested->write_files(at_points, directory);
           files.write_surface(directory);
         });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
-      stages.analysis([&](Context& context, ResultsDirectory* directory) {
-        return analyse_run({config, mesh, team, *system, stages, u, record.extent}, record, context, directory, console);
+      results.analysis(log, [&](ResultsDirectory* directory) {
+        return analyse_run({config, mesh, team, *system, solver.matrix(), u, record.extent}, record, device.context(), directory,
+                           console);
       });
   });
 
-  stages.write_configuration(configuration);
-  return stages.finish();
+  write_configuration(configuration, results);
+  return results.finish(log);
 }
 
 }  // namespace poisson::app

@@ -4,8 +4,9 @@
 #include "app/run/box_structure.hpp"
 #include "app/run/null_space.hpp"
 #include "app/run/rank_run.hpp"
-#include "app/run/stages.hpp"
+#include "app/run/results.hpp"
 #include "app/run/system_shares.hpp"
+#include "app/run/system_solver.hpp"
 #include "gpu/formats/coo.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/symmetry.hpp"
@@ -117,13 +118,11 @@ SystemOfFiles read_system(RunConfig const& config, Console& console) {
 }
 
 /// Of a singular matrix: what the user is told.
-void tell_null_space(NullSpace const& null_space, double defect, ResultRecord& record, Console& console) {
+void tell_null_space(NullSpace const& null_space, double defect, RunLog& log) {
   if (null_space.empty())
     return;
-  record.compatibility_defect = defect;
-  std::string const note = null_space_note(null_space, defect);
-  record.warnings.push_back(note);
-  console.warning(note);
+  log.record.compatibility_defect = defect;
+  log.warn(null_space_note(null_space, defect));
 }
 
 /// Says what is wrong with a file before any other is read or a directory is made.
@@ -141,14 +140,14 @@ void begin_record(ResultRecord& record, RunConfig const& config, std::int64_t n_
   record.fingerprint = fingerprint(config);
 }
 
-void write_solution(Stages& stages, NullSpace const& null_space, std::span<double> x, std::span<double> x_low, Console& console) {
+void write_solution(Results& results, RunLog& log, NullSpace const& null_space, std::span<double> x, std::span<double> x_low) {
   auto const nothing = [](fs::path const&) {};
-  stages.output(nothing, [&](ResultsDirectory& directory) {
+  results.output(log, nothing, [&](ResultsDirectory& directory) {
     if (!null_space.constants)  // the solver knows it of the whole
       subtract_means(null_space, x, x_low);
     if (std::size_t const row = first_not_finite(x); row < x.size()) {
-      console.warning("solution.mtx is not written: row " + std::to_string(row + 1) +
-                      " of the solution (counted from 1) is not finite");
+      log.console.warning("solution.mtx is not written: row " + std::to_string(row + 1) +
+                          " of the solution (counted from 1) is not finite");
       return;
     }
     directory.try_write("solution.mtx", [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(x)); });
@@ -158,16 +157,16 @@ void write_solution(Stages& stages, NullSpace const& null_space, std::span<doubl
   });
 }
 
-ExitCode finish(Stages& stages, RunConfig const& config) {
-  stages.attempt([&](ResultsDirectory& directory) {
+ExitCode finish(Results& results, RunLog& log, RunConfig const& config) {
+  results.attempt([&](ResultsDirectory& directory) {
     directory.try_write("resolved.yaml",
                         [&](fs::path const& path) { output::write_text_file(path, resolved_yaml(with_absolute_files(config))); });
   });
-  return stages.finish();
+  return results.finish(log);
 }
 
 /// The first rank reads the files, and sends every rank its rows; it alone has the parts of the null space, and its defect.
-SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam& team, Stages& stages, NullSpace& null_space,
+SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam& team, SystemSolver& solver, NullSpace& null_space,
                             double& defect) {
   SystemOfFiles system;
   std::array<std::int64_t, 2> sizes{};
@@ -176,11 +175,11 @@ SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam&
     sizes = {system.matrix->n_rows, system.matrix->nnz()};
   });
   sizes = of_first(team.communicator(), sizes);
-  begin_record(stages.record, config, sizes[0], sizes[1]);
+  begin_record(solver.log().record, config, sizes[0], sizes[1]);
   null_space = std::move(system.null_space);
   defect = system.defect;
   if (system.matrix != nullptr)
-    stages.box_nodes = box_nodes_of(*system.matrix);
+    solver.box_nodes = box_nodes_of(*system.matrix);
   null_space.constants = of_first(team.communicator(), null_space.constants);
   return shared_out(std::move(system.matrix), std::move(system.b), team);
 }
@@ -193,30 +192,34 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
   team.on_first([&] { require_files(*config.system); });
   InternalRunOptions internal;
   internal.team = team;
-  Stages stages(config, options, console, config.system->matrix + team.on_ranks(), internal);
-  ResultRecord& record = stages.record;
+  Results results(config, options, internal);
+  RunLog log(config, options, console);
+  RunDevice device(config.backend, options.threads, team, log);
+  log.begin(config.system->matrix + team.on_ranks());
+  SystemSolver solver(config, team, device, log);
+  ResultRecord& record = log.record;
   record.system = *config.system;
 
-  stages.unless_interrupted([&] {
+  log.until_interrupted([&] {
     SystemShare share;
     NullSpace null_space;
     double defect = 0;
-    record.clock.time(Stage::read, [&] { share = share_of_system(config, console, team, stages, null_space, defect); });
-    stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
+    record.clock.time(Stage::read, [&] { share = share_of_system(config, console, team, solver, null_space, defect); });
+    log.report(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
     if (team.is_first())
-      tell_null_space(null_space, defect, record, console);
+      tell_null_space(null_space, defect, log);
 
-    stages.convert(std::move(share.rows), nullptr);
-    HostVector<double> x = stages.solve(share.b, null_space.constants);
-    stages.verify(share.b, x);
+    solver.convert(std::move(share.rows));
+    HostVector<double> x = solver.solve(share.b, null_space.constants);
+    solver.verify(share.b, x);
     // Ranks have their rows in the order of the file.
     auto const whole = [&](HostVector<double> const& own) {
       return joined_on_first(team.communicator(), std::vector<double>(own.begin(), own.end()));
     };
     std::vector<double> all = whole(x), low = whole(record.result.x_low);
-    write_solution(stages, null_space, all, low, console);
+    write_solution(results, log, null_space, all, low);
   });
-  return finish(stages, config);
+  return finish(results, log, config);
 }
 
 }  // namespace poisson::app

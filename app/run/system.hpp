@@ -18,7 +18,8 @@
 
 namespace poisson::app {
 
-class Stages;
+class RunDevice;
+class SystemSolver;
 struct AssemblyPlan;
 
 /// The system A x = b of a run, however it was assembled: this rank has rows of it. Functions are collective. u and u_low are
@@ -46,10 +47,10 @@ public:
   /// Empty, or how much of the source the quadrature misses. Waits for the check; one that an interrupt has ended says nothing.
   [[nodiscard]] virtual std::string source_warning() = 0;
 
-  /// Gives the matrix to the stages, converted where that is needed.
-  virtual void store(Stages& stages) = 0;
-  /// For multigrid: the same problem with elements of order 1; empty where there is none. This object and the stages outlive it.
-  [[nodiscard]] virtual OrderOneProvider order_one(Stages& stages) const = 0;
+  /// Gives the matrix to the solver, which converts it where that is needed.
+  virtual void store(SystemSolver& solver) = 0;
+  /// For multigrid: the same problem with elements of order 1; empty where there is none. This object and the device outlive it.
+  [[nodiscard]] virtual OrderOneProvider order_one(RunDevice& device) const = 0;
   /// For multigrid on several ranks, whose matrix has entries: spaces inside that of the elements. Empty where there are none.
   [[nodiscard]] virtual RankNestedProvider nested_spaces() const { return {}; }
 
@@ -72,6 +73,6 @@ public:
 /// the system. Collective. Throws InputError where the data are not admissible, or the matrix cannot be what was asked for;
 /// EnvironmentError, Interrupted.
 [[nodiscard]] std::unique_ptr<System> assemble(RankMesh& mesh, RankTeam& team, RunConfig const& config, AssemblyPlan const& plan,
-                                               Stages& stages);
+                                               RunDevice& device);
 
 }  // namespace poisson::app

@@ -1,0 +1,29 @@
+#include "app/run/run_device.hpp"
+
+#include "app/run/backend_choice.hpp"
+#include "gpu/core/threads.hpp"
+#include "gpu/kernels/backends.hpp"
+
+namespace poisson::app {
+
+RunDevice::RunDevice(std::optional<Backend> wanted, int threads, RankTeam& team, RunLog& log) : log_(log) {
+  team.together([&] { set_thread_count(threads); });
+  BackendChoice const choice = choose_backend(wanted, team);
+  backend_ = choice.backend;
+  // Creating a CUDA context takes a good part of a second: it happens while the matrix is made.
+  future_context_ = std::async(backend_ == Backend::cuda ? std::launch::async | std::launch::deferred : std::launch::deferred,
+                               [backend = backend_, device = choice.device] { return make_context(backend, device); });
+  log.record.backend = name_of(backend_);
+  log.record.threads = thread_count();
+}
+
+Context& RunDevice::context() {
+  if (context_ == nullptr) {
+    log_.record.clock.time(Stage::device, [&] { context_ = future_context_.get(); });
+    context_->use_in_this_thread();  // another one has made it
+    log_.record.device = context_->description().name;
+  }
+  return *context_;
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "app/run/rank_team.hpp"
+#include "app/run/run_log.hpp"
+#include "gpu/core/context.hpp"
+
+#include <future>
+#include <memory>
+#include <optional>
+
+namespace poisson::app {
+
+/// Where a run computes.
+class RunDevice {
+public:
+  /// Chooses the backend, and the device of this rank, and begins to make its context. `threads`: of the host; 0: all that the
+  /// process may use. Collective. Throws EnvironmentError.
+  RunDevice(std::optional<Backend> wanted, int threads, RankTeam& team, RunLog& log);
+
+  [[nodiscard]] Backend backend() const { return backend_; }
+  /// Waits until it is there.
+  [[nodiscard]] Context& context();
+
+private:
+  RunLog& log_;
+  Backend backend_{};
+  std::future<std::unique_ptr<Context>> future_context_;
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace poisson::app

@@ -1,0 +1,63 @@
+#include "app/run/shared_matrix.hpp"
+
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/row_map.hpp"
+#include "gpu/elements/operator_of_rank.hpp"
+#include "gpu/solvers/true_residual.hpp"
+
+#include <utility>
+
+namespace poisson::app {
+
+SharedMatrix::SharedMatrix(RankTeam& team, RankRows rows, SplitRows parts, std::unique_ptr<Matrix> local)
+    : team_(team), rows_(std::move(rows)) {
+  if (team.is_alone())
+    whole_ = std::move(local);
+  else
+    part_ = std::make_unique<RankMatrix>(std::move(local), parts, rows_.neighbors, team.communicator());
+}
+
+SharedMatrix::SharedMatrix(RankTeam& team, BlockSystem block, std::vector<RankNeighbor> neighbors,
+                           std::shared_ptr<RankLattices const> lattices)
+    : team_(team), rows_{std::move(neighbors), nullptr}, rim_(std::move(block.rows)), rim_rows_(std::move(block.rim_rows)) {
+  if (team.is_alone())
+    whole_ = std::move(block.local);
+  else
+    part_ = std::make_unique<RankMatrix>(std::move(block.local), rim_, rows_.neighbors, team.communicator(), std::move(lattices));
+}
+
+RankRows SharedMatrix::rows() const {
+  if (rows_.matrix != nullptr)
+    return rows_;
+  if (auto const* const shared = dynamic_cast<OperatorOfRank const*>(&local()); shared != nullptr)
+    return {rows_.neighbors, std::make_shared<CsrMatrix const>(shared->own_rows())};
+  CsrMatrix own = local().to_csr();
+  if (rows_.neighbors.empty())
+    return {{}, std::make_shared<CsrMatrix const>(std::move(own))};
+  return {rows_.neighbors, std::make_shared<CsrMatrix const>(join_rows(own, rim_.rim, rim_rows_, rows_.n_ghosts()))};
+}
+
+HostVector<double> SharedMatrix::true_residual(std::span<double const> b, std::span<double const> x,
+                                               std::span<double const> x_low) const {
+  Communicator& ranks = team_.communicator();
+  HostVector<double> all, all_low;  // with ghosts
+  if (part_ != nullptr) {
+    auto const with_ghosts = [&](std::span<double const> own, HostVector<double>& values) -> std::span<double const> {
+      auto const ghosts = values_of_ghosts<double>(ranks, rows_.neighbors, own);
+      values.assign(own.begin(), own.end());
+      values.insert(values.end(), ghosts.begin(), ghosts.end());
+      return values;
+    };
+    bool const extended = any_of_ranks(ranks, !x_low.empty());
+    x = with_ghosts(x, all);
+    if (extended)
+      x_low = with_ghosts(x_low, all_low);
+  }
+  if (rows_.matrix != nullptr || local().n_rows() == 0)
+    return residual_of(CsrResidualCheck(rows_.matrix != nullptr ? *rows_.matrix : rim_rows_), x, b, x_low);
+  if (part_ == nullptr || dynamic_cast<OperatorOfRank const*>(&local()) != nullptr)
+    return residual_of(StoredResidualCheck(local()), x, b, x_low);
+  return residual_of(BlockResidualCheck(local(), rim_.rim, rim_rows_), x, b, x_low);
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "app/run/rank_team.hpp"
+#include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/core/rank_rows.hpp"
+#include "gpu/elements/block_system.hpp"
+#include "gpu/formats/matrix.hpp"
+#include "gpu/formats/rank_matrix.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace poisson::app {
+
+/// The matrix of a run in the format that it is solved in: every rank has its rows, and one without others has all of them.
+class SharedMatrix {
+public:
+  /// From rows in CSR, which stay for the true residual, and `local`: own rows among themselves in any format (parts.local).
+  /// Collective.
+  SharedMatrix(RankTeam& team, RankRows rows, SplitRows parts, std::unique_ptr<Matrix> local);
+  /// From a matrix that was assembled in its format. `lattices`: where it is one of lattices on several ranks, else null.
+  /// Collective.
+  SharedMatrix(RankTeam& team, BlockSystem block, std::vector<RankNeighbor> neighbors,
+               std::shared_ptr<RankLattices const> lattices);
+
+  /// The matrix for solvers. Its functions are collective.
+  [[nodiscard]] MultiPrecisionOperator const& for_solver() const {
+    return part_ != nullptr ? static_cast<MultiPrecisionOperator const&>(*part_) : *whole_;
+  }
+  /// Own rows among themselves, in the format.
+  [[nodiscard]] Matrix const& local() const { return part_ != nullptr ? part_->local() : *whole_; }
+  /// Own rows with the same entries, as they were assembled or as the format gives them back (Matrix::to_csr).
+  [[nodiscard]] RankRows rows() const;
+  /// b - A (x + x_low) in own rows, in double-double arithmetic and by code that products do not use. `x_low` may be empty.
+  /// Collective.
+  [[nodiscard]] HostVector<double> true_residual(std::span<double const> b, std::span<double const> x,
+                                                 std::span<double const> x_low) const;
+  /// Of this rank, in the backend's memory.
+  [[nodiscard]] std::int64_t bytes() const { return part_ != nullptr ? part_->bytes() : whole_->bytes(); }
+
+private:
+  RankTeam& team_;
+  RankRows rows_;  ///< without a matrix where that was assembled in its format
+  SplitRows rim_;  ///< then the rim's rows, and the whole of them
+  CsrMatrix rim_rows_;
+  std::unique_ptr<Matrix> whole_;     ///< of a rank without others
+  std::unique_ptr<RankMatrix> part_;  ///< else
+};
+
+}  // namespace poisson::app

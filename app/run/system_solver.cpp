@@ -1,0 +1,308 @@
+#include "app/run/system_solver.hpp"
+
+#include "app/run/balance.hpp"
+#include "app/run/format_choice.hpp"
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/memory.hpp"
+#include "gpu/core/place_text.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/device_ranks.hpp"
+#include "gpu/kernels/symmetry.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace poisson::app {
+
+namespace {
+
+/// The matrix that make_matrix makes of these arguments. Options of formats are keys under `matrix`: an error names them so.
+template <class... Arguments>
+std::unique_ptr<Matrix> make_configured_matrix(Arguments&&... arguments) {
+  try {
+    return make_matrix(std::forward<Arguments>(arguments)...);
+  } catch (InputError const& error) {
+    if (error.key().empty())
+      throw;
+    throw InputError("matrix." + error.key(), error.what());
+  }
+}
+
+}  // namespace
+
+std::size_t first_not_finite(std::span<double const> values) {
+  return static_cast<std::size_t>(std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); }) -
+                                  values.begin());
+}
+
+void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
+  ResultRecord& record = log_.record;
+  blocks_ = std::move(blocks);
+  Communicator& ranks = team_.communicator();
+  static_cast<void>(device_.context());
+  auto const own_entries = static_cast<double>(rows.matrix->nnz());
+  record.clock.time(Stage::convert, [&] {
+    SplitRows parts;
+    std::unique_ptr<Matrix> local;
+    std::int64_t const n = sum_over(ranks, rows.matrix->n_rows);
+    Format format = config_.matrix.format.value_or(Format::csr);
+    bool const chooses = !config_.matrix.format;
+    team_.together([&] {
+      parts = split(rows);
+      if (chooses && team_.is_first()) {  // the others take what it takes, as far as they can
+        // By a nominal bandwidth: the order of the formats hardly depends on it, and measuring one takes longer than many a run.
+        FormatChoice choice;
+        local = make_configured_matrix(forecast_of(config_.matrix, config_.solver, n), parts.local, device_.context(),
+                                       config_.matrix.format_options(), choice);
+        log_.tell_choice(choice);
+        format = local->format();
+      }
+    });
+    format = of_first(ranks, format);
+    team_.together([&] {
+      if (local == nullptr)
+        local = converted(parts.local, format, chooses);
+    });
+    record.format = format;
+    matrix_.emplace(team_, std::move(rows), std::move(parts), std::move(local));
+  });
+  Matrix const& local = matrix_->local();
+  record.clock.move(Stage::convert, Stage::transfer, local.transfer_seconds);
+  if (double const asymmetry = max_over(ranks, local.asymmetry); asymmetry > rounding_asymmetry)
+    log_.console.warning("the matrix is symmetric only to " + number_text(asymmetry) + " of the largest entry of a row; " +
+                         std::string(name_of(record.format)) + " stores its lower triangle and takes that for the upper one");
+  record.padding_ratio = local.padding_ratio();  // or their mean by entries, where ranks have others
+  if (any_of_ranks(ranks, record.padding_ratio != of_first(ranks, record.padding_ratio)))
+    record.padding_ratio = sum_over(ranks, record.padding_ratio * own_entries) / sum_over(ranks, own_entries);
+  record_matrix();
+  report_matrix();
+  if (device_.backend() == Backend::cuda)
+    log_.report(Stage::transfer, "to " + record.device);
+}
+
+std::unique_ptr<Matrix> SystemSolver::converted(std::shared_ptr<CsrMatrix const> const& own, Format format, bool chosen) {
+  FormatOptions const options = config_.matrix.format_options();
+  try {
+    return make_configured_matrix(own->n_rows == 0 ? Format::csr : format, own, device_.context(), options);
+  } catch (InputError const&) {
+    if (!chosen)
+      throw;
+    return make_configured_matrix(Format::csr, own, device_.context(), options);
+  }
+}
+
+void SystemSolver::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,
+                         std::shared_ptr<RankLattices const> lattices, std::optional<FormatChoice> choice) {
+  ResultRecord& record = log_.record;
+  blocks_ = std::move(blocks);
+  if (choice)
+    log_.tell_choice(*choice);
+  Communicator& ranks = team_.communicator();
+  record.format = block.local->format();
+  record.padding_ratio = block.local->padding_ratio();
+  if (!team_.is_alone()) {
+    double stored = static_cast<double>(record.dofs);  // nodes
+    if (lattices != nullptr) {
+      std::int64_t const m = lattices->layout.nodes();
+      stored = static_cast<double>(sum_over(ranks, lattices->layout.n_lattices * m * m * m));
+    }
+    record.padding_ratio =
+        record.format == Format::matrix_free ? 1 : 14.0 * stored / (0.5 * static_cast<double>(record.nnz + record.dofs));
+  }
+  auto const take = [&] { matrix_.emplace(team_, std::move(block), std::move(neighbors), std::move(lattices)); };
+  if (team_.is_alone())  // nothing is made
+    take();
+  else
+    record.clock.time(Stage::convert, take);
+  record_matrix();
+  if (!team_.is_alone())
+    report_matrix();
+}
+
+void SystemSolver::report_matrix() {
+  log_.report(Stage::convert, std::string(name_of(log_.record.format)) + ", " +
+                                  bytes_text(static_cast<double>(log_.record.matrix_bytes)) + team_.on_ranks());
+}
+
+void SystemSolver::record_matrix() {
+  ResultRecord& record = log_.record;
+  Communicator& ranks = team_.communicator();
+  record_devices();
+  record.matrix_bytes = sum_over(ranks, matrix_->bytes());
+  record.bytes_of_ranks = RankFigures(ranks, static_cast<double>(matrix_->bytes()));
+  record.rows_of_ranks = RankFigures(ranks, static_cast<double>(matrix_->for_solver().n_rows()));
+}
+
+/// On several ranks: whose devices they are, and how messages go between them.
+void SystemSolver::record_devices() {
+  ResultRecord& record = log_.record;
+  Communicator& ranks = team_.communicator();
+  if (team_.is_alone())
+    return;
+  DeviceDescription const mine = device_.context().description();
+  record.devices_of_ranks = gather_texts(ranks, mine.name);
+  if (device_.backend() == Backend::cpu)
+    return;
+  auto const uuids = gather_texts(ranks, mine.uuid);
+  auto const n_devices = std::set<std::string>(uuids.begin(), uuids.end()).size();
+  if (n_devices < uuids.size()) {
+    log_.warn(std::to_string(uuids.size()) + " ranks share " + std::to_string(n_devices) +
+              (n_devices == 1 ? " device" : " devices") + ", and wait for each other; start as many ranks as there are");
+  }
+  log_.console.line("    ranks exchange by " + rank_transport(device_.context(), ranks).name);
+}
+
+HostVector<double> SystemSolver::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one,
+                                       RankNestedProvider nested_spaces, std::function<std::vector<std::int64_t>()> row_numbers) {
+  ResultRecord& record = log_.record;
+  MultiPrecisionOperator const& a = matrix_->for_solver();
+  HostVector<double> x(static_cast<std::size_t>(a.n_rows()));
+  SolverOptions solver = solver_options(config_);
+  if (box_nodes[0] > 0)
+    solver.box_nodes = box_nodes;
+  SetupSteps steps;
+  if (log_.console.verbose())
+    solver.setup_steps = &steps;
+  solver.constant_null_space = constant_null_space;
+  solver.csr = [this] { return matrix_->rows().matrix; };
+  solver.order_one = std::move(order_one);
+  solver.element_order = config_.problem.order;
+  Communicator& ranks = team_.communicator();
+  if (!ranks.is_alone()) {
+    solver.ranks = ranks;
+    solver.blocks = blocks_;
+    solver.box_nodes = {};
+    solver.csr = {};
+    solver.rows_of_rank = [this, row_numbers] {
+      return NumberedRows{matrix_->rows(), row_numbers ? row_numbers() : std::vector<std::int64_t>{}};
+    };
+    solver.nested_spaces = std::move(nested_spaces);
+  }
+  double const tolerance = solver.tolerance;
+  solver.monitor = [this, tolerance](std::int64_t iteration, double residual) {
+    log_.console.progress(iteration, residual, tolerance);
+  };
+  record.clock.time(Stage::solve, [&] { record.result = poisson::solve(a, b, x, solver); });
+  record.result.bytes_per_iteration = sum_over(ranks, record.result.bytes_per_iteration);
+  clear_interrupt();
+  log_.console.end_progress();
+  for (std::string const& note : record.result.notes)
+    log_.console.line("    " + note);
+  record.solver.precision = record.result.precision;
+  if (record.result.tolerance > 0)
+    record.solver.tolerance = record.result.tolerance;
+  if (record.result.discretization_error >= 0)
+    log_.console.line("    discretisation error about " + number_text(record.result.discretization_error) +
+                      " in the energy norm, algebraic " + number_text(record.result.algebraic_error));
+  record.solver.preconditioner = record.result.preconditioner;
+  if (config_.solver.preconditioner == PreconditionerKind::automatic && !record.result.estimates.empty() && log_.console.verbose())
+    log_.console.grid(table_of(record.result.estimates));
+  if (!steps.seconds().empty()) {
+    std::string text = "    setup of multigrid:";
+    for (auto const& [name, seconds] : steps.seconds())
+      text += (text.back() == ':' ? " " : ", ") + name + " " + seconds_text(seconds);
+    log_.console.line(text);
+  }
+  record.status = record.result.status;
+  record.reason = record.result.reason;
+  std::size_t const row = first_not_finite(x);
+  std::string const too_large = first_message(ranks, row == x.size() ? ""
+                                                                     : "the solution is too large for double precision, first in " +
+                                                                           row_text(static_cast<std::int64_t>(row)));
+  if (record.status == SolverStatus::converged && !too_large.empty()) {
+    record.status = SolverStatus::diverged;
+    record.reason = too_large;
+  }
+  solver_ = std::move(solver);
+  solver_.setup_steps = nullptr;
+  record.device_peak_bytes = device_.context().memory_peak();
+  device_.context().return_freed_memory();
+  log_.report(Stage::solve, with_thousands(record.result.iterations) + " iterations on " + record.device + ": " +
+                                std::string(name_of(record.status)));
+  return x;
+}
+
+void SystemSolver::measure_residual(std::span<double const> b, std::span<double const> x) {
+  record_residual(matrix_->true_residual(b, x, log_.record.result.x_low), b);
+}
+
+void SystemSolver::record_residual(HostVector<double> r, std::span<double const> b) {
+  ResultRecord& record = log_.record;
+  HostVector<double> diagonal(r.size());
+  {
+    Array<double> on_backend(device_.context(), std::ssize(diagonal));
+    static_cast<LinearOperator<double> const&>(matrix_->for_solver()).diagonal(on_backend.data());
+    on_backend.download(std::span<double>(diagonal));
+  }
+  auto const norms = residual_norms(r, b, diagonal, team_.communicator());
+  record.residual_true = norms.relative;
+  record.residual_scaled = norms.scaled;
+}
+
+void SystemSolver::verify(std::span<double const> b, std::span<double> x) {
+  ResultRecord& record = log_.record;
+  // What a solver calls `converged`.
+  auto const small = [&] { return record.residual_true <= 2 * record.solver.tolerance; };
+  record.clock.time(Stage::verify, [&] { measure_residual(b, x); });
+  if (record.status == SolverStatus::converged && !small() && std::isfinite(record.residual_true)) {
+    HostVector<double> const d =
+        correction(record.clock.time(Stage::verify, [&] { return matrix_->true_residual(b, x, record.result.x_low); }),
+                   record.solver.tolerance / record.residual_true);
+    HostVector<double>& low = record.result.x_low;
+    for (std::size_t i = 0; i < d.size(); ++i)
+      if (low.empty())
+        x[i] += d[i];
+      else
+        add_to_pair(d[i], x[i], low[i]);
+    record.clock.time(Stage::verify, [&] { measure_residual(b, x); });
+    if (!small()) {
+      record.status = SolverStatus::stagnated;
+      record.reason = "||b - A x|| / ||b||, computed in double-double arithmetic, is " + number_text(record.residual_true) +
+                      ", more than twice the tolerance " + number_text(record.solver.tolerance) +
+                      ": what the solver saw was rounding; ask for a tolerance above that, or for the precision refined";
+    }
+  }
+  if (team_.is_alone())
+    measure_bandwidth();
+  log_.report(Stage::verify, "true residual " + number_text(record.residual_true) + ", scaled by the diagonal " +
+                                 number_text(record.residual_scaled));
+}
+
+HostVector<double> SystemSolver::correction(std::span<double const> r, double tolerance) {
+  ResultRecord& record = log_.record;
+  HostVector<double> d(r.size());
+  SolverOptions options = solver_;
+  options.tolerance = std::clamp(tolerance, 1e-14, 0.5);
+  options.initial = InitialGuess::zero;
+  options.to_discretization = false;
+  SolverResult result;
+  record.clock.time(Stage::solve, [&] { result = poisson::solve(matrix_->for_solver(), r, d, options); });
+  log_.console.end_progress();
+  if (result.status == SolverStatus::interrupted)
+    throw Interrupted();
+  device_.context().return_freed_memory();
+  record.device_peak_bytes = std::max(record.device_peak_bytes, device_.context().memory_peak());
+  record.corrections += 1;
+  record.correction_iterations += result.iterations;
+  return d;
+}
+
+/// The copy bandwidth of the run's backend, where a run has taken so long that measuring it is at most 2 % of it; elsewhere the
+/// record has none. The arrays of that measurement are not the run's: they count in neither peak.
+void SystemSolver::measure_bandwidth() {
+  ResultRecord& record = log_.record;
+  // Half of the 2 % is for the piece of the measurement that the end of its time cuts into.
+  constexpr double share = 0.01, shortest = 0.05;
+  double const seconds = share * record.clock.total();
+  if (seconds < shortest)
+    return;
+  record.clock.time(Stage::verify, [&] {
+    record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
+    record.copy_bandwidth = measure_copy_bandwidth(*make_context(device_.context().backend()), seconds);
+    reset_host_peak();
+  });
+}
+
+}  // namespace poisson::app

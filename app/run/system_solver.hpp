@@ -1,0 +1,86 @@
+#pragma once
+
+#include "app/config/run_config.hpp"
+#include "app/run/rank_team.hpp"
+#include "app/run/run_device.hpp"
+#include "app/run/run_log.hpp"
+#include "app/run/shared_matrix.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/core/rank_rows.hpp"
+#include "gpu/elements/block_system.hpp"
+#include "gpu/solvers/solver.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+/// The index of the first value that is not finite; values.size() if all are finite.
+[[nodiscard]] std::size_t first_not_finite(std::span<double const> values);
+
+/// Stores the matrix of a run or a solve in its format, solves with it, and verifies the solution; all into the record. Call
+/// convert or adopt, solve and verify in this order. Vectors are those of own rows. All functions are collective.
+class SystemSolver {
+public:
+  /// The arguments outlive this.
+  SystemSolver(RunConfig const& config, RankTeam& team, RunDevice& device, RunLog& log)
+      : config_(config), team_(team), device_(device), log_(log) {}
+
+  /// Takes the rows of this rank, and converts own rows among themselves to the format of the configuration, in the backend's
+  /// memory. `blocks`: of a box of order 1 who has which nodes; null elsewhere, and where one rank has all.
+  void convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks = nullptr);
+  /// Takes a matrix that was assembled in its format, in the memory of the device's context, in place of `convert`. `choice` is
+  /// what `auto` decided from. One of `blocks` and `lattices` is null.
+  void adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,
+             std::shared_ptr<RankLattices const> lattices, std::optional<FormatChoice> choice);
+
+  /// Of a box whose matrix comes from a file; see SolverOptions.
+  std::array<std::int64_t, 3> box_nodes{};
+
+  /// Solves A x = b. `constant_null_space`: the constant vector spans the null space of A. `row_numbers` makes
+  /// NumberedRows::numbers.
+  [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one = {},
+                                         RankNestedProvider nested_spaces = {},
+                                         std::function<std::vector<std::int64_t>()> row_numbers = {});
+
+  /// Computes ||b - A x|| / ||b||, and that scaled by the diagonal, in double-double arithmetic into the record. Where that is more
+  /// than twice the tolerance the solver's own residual was rounding, and x is corrected once; if that is not enough the status is
+  /// not `converged`.
+  void verify(std::span<double const> b, std::span<double> x);
+
+  /// Computes the norms of the record from a residual.
+  void record_residual(HostVector<double> r, std::span<double const> b);
+
+  /// The solution d of A d = r, by the solver's options but for the tolerance, or what was nearest to it. Precondition: solve was
+  /// called.
+  [[nodiscard]] HostVector<double> correction(std::span<double const> r, double tolerance);
+
+  [[nodiscard]] SharedMatrix const& matrix() const { return *matrix_; }
+  [[nodiscard]] RankTeam& team() const { return team_; }
+  [[nodiscard]] RunLog& log() const { return log_; }
+
+private:
+  [[nodiscard]] std::unique_ptr<Matrix> converted(std::shared_ptr<CsrMatrix const> const& own, Format format, bool chosen);
+  void measure_residual(std::span<double const> b, std::span<double const> x);
+  void measure_bandwidth();
+  void record_matrix();
+  void report_matrix();
+  void record_devices();
+
+  RunConfig const& config_;
+  RankTeam& team_;
+  RunDevice& device_;
+  RunLog& log_;
+  std::optional<SharedMatrix> matrix_;
+  std::shared_ptr<RankBlocks const> blocks_;
+  SolverOptions solver_;  ///< of the solve
+};
+
+}  // namespace poisson::app
