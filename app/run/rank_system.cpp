@@ -20,7 +20,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <ranges>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -98,9 +98,10 @@ void RankSystem::assemble_rows(RunConfig const& config, Context& context) {
   team_.together([&] {
     Division division = division_of(config, mesh_.whole, team_.size());
     if (!config.is_box()) {  // as the mesh was divided
-      bool const has_pieces = mesh_.pieces != nullptr && std::ranges::all_of(std::views::iota(0, team_.size()), [&](int rank) {
-                                return std::ranges::find(mesh_.pieces->rank_of, rank) != mesh_.pieces->rank_of.end();
-                              });
+      std::set<int> used;    // ranks that have pieces
+      if (mesh_.pieces != nullptr)
+        used.insert(mesh_.pieces->rank_of.begin(), mesh_.pieces->rank_of.end());
+      bool const has_pieces = std::ssize(used) == team_.size();
       division.piece_cells = has_pieces ? mesh_.pieces->n : 0;
     }
     plan_ = plan_assembly(config, context.backend(), mesh_.whole, division);
