@@ -687,9 +687,10 @@ LatticeProblem Discretization::lattice_problem(OwnPieces const& own) const {
   return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, impl_->of_whole, own);
 }
 
-LatticeProblem Discretization::lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet) const {
-  assert(impl_->data.diagonal_code() && impl_->data.one_source() && !impl_->data.has_periodic_boundaries());
-  return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, number, dirichlet);
+LatticeProblem Discretization::lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet,
+                                               bool with_source) const {
+  assert(impl_->data.diagonal_code() && (impl_->data.one_source() || !with_source) && !impl_->data.has_periodic_boundaries());
+  return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, number, dirichlet, with_source);
 }
 
 std::int64_t Discretization::emptied_entries(std::span<double const> dirichlet, std::span<std::uint8_t const> is_row) const {

@@ -165,7 +165,8 @@ public:
   /// set_dirichlet_values was called.
   [[nodiscard]] LatticeProblem lattice_problem(OwnPieces const& own) const;
   /// The same of a rank's own cells, which are this part; see there.
-  [[nodiscard]] LatticeProblem lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet) const;
+  [[nodiscard]] LatticeProblem lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet,
+                                               bool with_source) const;
   /// Of the part around own rows; see there.
   [[nodiscard]] std::int64_t emptied_entries(std::span<double const> dirichlet, std::span<std::uint8_t const> is_row) const;
   /// (int f + int g) / (int |f| + int |g|) of a pure Neumann problem. Throws InputError where that is too far from 0 for a

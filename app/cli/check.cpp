@@ -5,7 +5,6 @@
 #include "app/run/format_choice.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/run/rank_forecast.hpp"
-#include "app/run/rank_run.hpp"
 #include "app/run/sweep_cases.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -255,7 +254,6 @@ std::ostream& begin(Configuration const& configuration, CheckOptions const& opti
 
 int print_check_on_ranks(Configuration const& configuration, int ranks, CheckOptions const& options) {
   RunConfig const& config = configuration.config();
-  require_runs_on_ranks(config, ranks);
   print_forecast(config, ranks, forecast_of_ranks(config, backend_of(config), ranks), begin(configuration, options));
   return 0;
 }

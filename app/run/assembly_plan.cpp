@@ -53,13 +53,13 @@ struct Obstacle {
 };
 
 /// In the order in which they are told.
-std::vector<Obstacle> obstacles_of(RunConfig const& config, MeshSummary const& mesh, Division const& division) {
+std::vector<Obstacle> obstacles_of(RunConfig const& config, MeshSummary const& mesh) {
   using enum Obstacle::To;
   assembly::ProblemSpec const& problem = config.problem;
   bool const regions = std::any_of(problem.mesh.regions.begin(), problem.mesh.regions.end(),
                                    [&](auto const& region) { return !problem.mesh.is_void(region); });
-  // Of one stencil only the right-hand side has values at points, which the host evaluates.
-  bool const stencil = is_box_in(Format::matrix_free, config, mesh, division);
+  // Of one stencil only the right-hand side has values at points, which the host evaluates; also where parts are too thin for it.
+  bool const stencil = mesh.box_for_elements && problem.order == 1 && mesh.stencil_faces > 0;
   std::string const other = "; use another format, or auto";
   auto const unless_stencil = [&](std::string const& refusal) { return stencil ? "" : refusal + other; };
   return {{!config.analysis.empty(), any_route, "analysis.svd needs the matrix in CSR",
@@ -105,6 +105,11 @@ bool has_lattices(MeshSummary const& mesh, Division const& division) {
 /// the entries alone.
 bool has_fast_operator(MeshSummary const& mesh, Division const& division) {
   return division.ranks == 1 || mesh.lexicographic || has_lattices(mesh, division);
+}
+
+/// Kernels of a device do not start without cells.
+bool has_idle_device(AssemblyPlan const& plan, Division const& division) {
+  return plan.route == Route::cells && plan.backend == Backend::cuda && division.with_cells < division.ranks;
 }
 
 std::string why_of(Route route, Format format, RunConfig const& config, MeshSummary const& mesh, Division const& division) {
@@ -200,7 +205,7 @@ std::string AssemblyPlan::text() const {
 }
 
 MatrixShape shape_of(RunConfig const& config, MeshSummary const& mesh, Division const& division) {
-  std::vector<Obstacle> const obstacles = obstacles_of(config, mesh, division);
+  std::vector<Obstacle> const obstacles = obstacles_of(config, mesh);
   MatrixShape shape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true};
   // With analyses, or when the format is to be converted to in a certain way, there is a CSR matrix, and half_cds is made from it.
   bool const for_lattices = first_of(obstacles, Route::lattices) == nullptr;
@@ -225,7 +230,7 @@ MatrixShape shape_of(RunConfig const& config, MeshSummary const& mesh, Division 
 AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary const& mesh, Division const& division) {
   MatrixOptions const& matrix = config.matrix;
   int const order = config.problem.order;
-  std::vector<Obstacle> const obstacles = obstacles_of(config, mesh, division);
+  std::vector<Obstacle> const obstacles = obstacles_of(config, mesh);
   bool const box = is_box_in(Format::half_cds, config, mesh, division), lattices = has_lattices(mesh, division);
   AssemblyPlan plan;
   plan.backend = backend;
@@ -236,24 +241,37 @@ AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary
   });
   plan.has_order_one = box || (for_order_one && (order > 1 || mesh.lattices > 0));
   auto const made_in = [&](Format format) {
-    plan.format = format;
-    plan.route = is_box_in(format, config, mesh, division) ? Route::box : lattices ? Route::lattices : Route::cells;
-    plan.may_lower = may_take_multigrid(config);
-    plan.has_box_levels = plan.has_box_levels && plan.route == Route::box;
-    plan.why = why_of(plan.route, format, config, mesh, division);
-    return plan;
+    AssemblyPlan made = plan;
+    made.format = format;
+    made.route = is_box_in(format, config, mesh, division) ? Route::box : lattices ? Route::lattices : Route::cells;
+    made.may_lower = may_take_multigrid(config);
+    made.has_box_levels = made.has_box_levels && made.route == Route::box;
+    made.why = why_of(made.route, format, config, mesh, division);
+    return made;
   };
   if (matrix.format == Format::matrix_free) {
     for (Obstacle const& obstacle : obstacles)
       if (obstacle.holds && !obstacle.refusal.empty())
         throw InputError(obstacle.key, obstacle.refusal);
-    return made_in(Format::matrix_free);
+    plan = made_in(Format::matrix_free);
+    if (has_idle_device(plan, division))
+      throw InputError("matrix.format", "matrix_free on a device needs cells on every rank, and " +
+                                            std::to_string(division.ranks - division.with_cells) + " of " +
+                                            std::to_string(division.ranks) +
+                                            " have none; use fewer ranks, another format, or the cpu backend");
+    plan.source_on_host = plan.route == Route::cells && (!config.problem.has_one_source() || !config.fields.empty());
+    return plan;
   }
   bool const for_lattices = first_of(obstacles, Route::lattices) == nullptr;
   bool const half_cds = (box && first_of(obstacles, Route::box) == nullptr) || (lattices && order == 1 && for_lattices);
   plan.why = why_csr(config, mesh, division, obstacles);
-  if (matrix.format)
-    return half_cds && *matrix.format == Format::half_cds ? made_in(Format::half_cds) : plan;
+  if (matrix.format) {
+    if (half_cds && *matrix.format == Format::half_cds)
+      return made_in(Format::half_cds);
+    plan.whole_is_taken =
+        division.ranks > 1 && plan_assembly(config, backend, mesh, division_of(config, mesh, 1)).route != Route::csr;
+    return plan;
+  }
   MatrixShape const shape = shape_of(config, mesh, division);
   if (!half_cds && shape.n_cells == 0)
     return plan;
@@ -266,8 +284,11 @@ AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary
     choice.note = "fastest to assemble above order 1";
   }
   if (choice.format == Format::matrix_free || (half_cds && choice.format == Format::half_cds)) {
-    plan = made_in(choice.format);
-    plan.choice = std::move(choice);
+    AssemblyPlan made = made_in(choice.format);
+    made.choice = std::move(choice);
+    if (!has_idle_device(made, division))
+      return made;
+    plan.why = "some ranks have no cells for their devices";
   } else {
     plan.why = "auto prefers what is made from it";
   }

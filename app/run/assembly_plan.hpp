@@ -45,6 +45,9 @@ struct AssemblyPlan {
   bool has_order_one = false;            ///< multigrid can be given the same problem with elements of order 1 (OrderOne)
   /// The unknowns are the nodes of a box of order 1, from whose entries multigrid makes levels of boxes.
   bool has_box_levels = false;
+  bool whole_is_taken = false;  ///< one rank would make the format without CSR: it takes the matrix, whatever the blocks are like
+  /// The right-hand side is the host's, since gpu/elements does not know the source.
+  bool source_on_host = false;
   std::string why;  ///< in words, for people
 
   [[nodiscard]] assembly::AssembledInto into() const;

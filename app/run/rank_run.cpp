@@ -1,7 +1,6 @@
 #include "app/run/rank_run.hpp"
 
 #include "app/config/config.hpp"
-#include "app/run/assembly_plan.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
 
@@ -19,13 +18,6 @@ void require_same_configuration(RunConfig const& config, RankTeam& team) {
       throw InputError("the ranks have different configurations: rank " + std::to_string(differs) +
                        " has another one than rank 0; give all of them the same file and options");
   });
-}
-
-void require_runs_on_ranks(RunConfig const& config, int ranks) {
-  if (ranks > 1 && config.solver.to_discretization && !has_blocks(config))
-    throw InputError("solver.tolerance",
-                     "discretization is for boxes of two cells or more in x and y, without periodic boundaries, "
-                     "on several ranks; run it without mpirun");
 }
 
 }  // namespace poisson::app

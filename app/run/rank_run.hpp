@@ -8,7 +8,4 @@ namespace poisson::app {
 /// All ranks must have read the same; a file may differ between machines. Collective: all throw InputError where they have not.
 void require_same_configuration(RunConfig const& config, RankTeam& team);
 
-/// Throws InputError for the first key that asks for what so many ranks cannot do yet.
-void require_runs_on_ranks(RunConfig const& config, int ranks);
-
 }  // namespace poisson::app

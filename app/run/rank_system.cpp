@@ -95,8 +95,10 @@ RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, 
 
 /// The matrix and the right-hand side without what must be known of the whole.
 void RankSystem::assemble_rows(RunConfig const& config, Context& context) {
+  auto const with_cells = static_cast<int>(sum_over(team_.communicator(), std::int64_t{mesh_.own ? 1 : 0}));
   team_.together([&] {
     Division division = division_of(config, mesh_.whole, team_.size());
+    division.with_cells = with_cells;
     if (!config.is_box()) {  // as the mesh was divided
       std::set<int> used;    // ranks that have pieces
       if (mesh_.pieces != nullptr)
@@ -130,7 +132,7 @@ LatticeProblem RankSystem::problem_of_cells(int order, std::span<double const> a
   number.reserve(mesh_.in_own.size());
   for (std::int32_t const unknown : mesh_.in_own)
     number.push_back(mesh_.places[static_cast<std::size_t>(unknown)]);
-  return mesh_.own->lattice_problem(number, dirichlet);
+  return mesh_.own->lattice_problem(number, dirichlet, !plan_.source_on_host);
 }
 
 void RankSystem::assemble_lattices(int order, Context& context) {
@@ -208,7 +210,14 @@ void RankSystem::assemble_lattices(int order, Context& context) {
   b_ = std::move(block_->rhs);
   lattices_ = std::move(lattices);
   team_.together([&] {
-    if (mesh_.around)
+    if (plan_.source_on_host) {
+      largest_of_lines_ = {};
+      if (mesh_.own)
+        source_ = mesh_.own->source_integral();
+    }
+    if (mesh_.around && plan_.source_on_host)
+      b_ = mesh_.of_own_rows(mesh_.around->assemble().rhs);
+    else if (mesh_.around)
       add_point_loads();
   });
 }
@@ -371,7 +380,7 @@ void RankSystem::store(SystemSolver& solver) {
   if (block_)
     solver.adopt(std::move(*block_), std::move(rows_.neighbors), blocks, lattices_, plan_.choice);
   else
-    solver.convert(std::move(rows_), blocks);
+    solver.convert(std::move(rows_), blocks, mesh_.row_numbers(), plan_.whole_is_taken);
 }
 
 void RankSystem::make_compatible() {

@@ -75,10 +75,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   RunConfig const& config = configuration.config();
   RankTeam& team = internal.team;
   require_same_configuration(config, team);
-  team.together([&] {
-    require_runs_on_ranks(config, team.size());
-    assembly::prepare_for(config.problem.mesh);
-  });
+  team.together([&] { assembly::prepare_for(config.problem.mesh); });
   std::optional<SystemFiles> const system_files =
       options.matrix_out.empty() ? std::nullopt : std::optional<SystemFiles>(options.matrix_out);
   team.on_first([&] {

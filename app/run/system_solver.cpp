@@ -37,7 +37,8 @@ std::size_t first_not_finite(std::span<double const> values) {
                                   values.begin());
 }
 
-void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
+void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks, std::vector<std::int64_t> const& numbers,
+                           bool whole_is_taken) {
   ResultRecord& record = log_.record;
   blocks_ = std::move(blocks);
   Communicator& ranks = team_.communicator();
@@ -61,10 +62,21 @@ void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> bloc
       }
     });
     format = of_first(ranks, format);
+    bool const is_block = !chooses && !team_.is_alone();
+    std::string const refusal =
+        is_block && !whole_is_taken ? refusal_of_whole(format, rows, numbers, config_.matrix.format_options(), team_) : "";
+    bool in_csr = false;  // the block has too many diagonals for its size
     team_.together([&] {
+      if (!refusal.empty())
+        throw InputError("matrix.format", refusal);
+      in_csr =
+          is_block && parts.local->n_rows > 0 && !refusal_of_block(format, *parts.local, config_.matrix.format_options()).empty();
       if (local == nullptr)
-        local = converted(parts.local, format, chooses);
+        local = converted(parts.local, in_csr ? Format::csr : format, chooses);
     });
+    if (auto const n_others = sum_over(ranks, std::int64_t{in_csr ? 1 : 0}); n_others > 0)
+      log_.console.line("    " + std::to_string(n_others) + " of " + std::to_string(team_.size()) +
+                        " ranks store their rows in csr, since " + std::string(name_of(format)) + " would take more");
     record.format = format;
     matrix_.emplace(team_, std::move(rows), std::move(parts), std::move(local));
   });

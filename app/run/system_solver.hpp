@@ -34,8 +34,10 @@ public:
       : config_(config), team_(team), device_(device), log_(log) {}
 
   /// Takes the rows of this rank, and converts own rows among themselves to the format of the configuration, in the backend's
-  /// memory. `blocks`: of a box of order 1 who has which nodes; null elsewhere, and where one rank has all.
-  void convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks = nullptr);
+  /// memory. `blocks`: of a box of order 1 who has which nodes; null elsewhere, and where one rank has all. `numbers`: as in
+  /// NumberedRows. Errors: InputError where the format does not take the whole matrix, unless it is known to.
+  void convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks = nullptr, std::vector<std::int64_t> const& numbers = {},
+               bool whole_is_taken = false);
   /// Takes a matrix that was assembled in its format, in the memory of the device's context, in place of `convert`. `choice` is
   /// what `auto` decided from. One of `blocks` and `lattices` is null.
   void adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,

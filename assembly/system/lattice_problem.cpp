@@ -62,14 +62,14 @@ void fill_coordinates(LatticeProblem& problem, Space const& space, std::int64_t 
       });
 }
 
-/// Coefficients of all materials, and the source.
-void set_codes(LatticeProblem& problem, ProblemData const& data, unsigned material) {
+/// Coefficients of all materials, and the source, if any.
+void set_codes(LatticeProblem& problem, ProblemData const& data, unsigned material, bool with_source = true) {
   for (Coefficient const& coefficient : data.coefficients) {
     problem.coefficients.emplace_back();
     for (Function const& component : coefficient.components)
       problem.coefficients.back().push_back(component.code());
   }
-  problem.source = data.source(material).code();
+  problem.source = with_source ? data.source(material).code() : ExpressionCode{Instruction(Op::constant, 0)};
 }
 
 struct CellOfLattice {
@@ -100,7 +100,7 @@ void set_face_masses(LatticeProblem& problem, Space const& space, BoundaryTerms 
 }
 
 /// lattice_problem of a space; where it is not numbered by lattices without the lists of copies.
-LatticeProblem problem_of(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+LatticeProblem problem_of(Space const& space, ReferenceElement const& element, ProblemData const& data, bool with_source = true) {
   LatticeProblem problem;
   problem.layout = space.lattices ? space.lattices->layout() : layout_of_cells(space);
   problem.isoparametric = space.isoparametric;
@@ -112,7 +112,7 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
                      space.lattices->unknowns(static_cast<std::int32_t>(lattice), k, k + 1, listed.data());
                      return listed.data();
                    });
-  set_codes(problem, data, space.material(0));
+  set_codes(problem, data, space.material(0), with_source);
   for (std::int64_t lattice = 0; lattice < n_lattices; ++lattice)
     problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(space.material(lattice * n * n * n))));
 
@@ -174,8 +174,8 @@ LatticeProblem problem_without_cells(int order, std::span<double const> dirichle
 }
 
 LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
-                               std::span<std::int32_t const> number, std::span<double const> dirichlet) {
-  LatticeProblem problem = problem_of(own, element, data);
+                               std::span<std::int32_t const> number, std::span<double const> dirichlet, bool with_source) {
+  LatticeProblem problem = problem_of(own, element, data, with_source);
   LatticeLayout& layout = problem.layout;
   for (std::int32_t& unknown : layout.rim_unknowns)
     unknown = number[unknown];

@@ -25,9 +25,10 @@ namespace poisson::assembly {
 
 /// Of a rank's own cells, the space, each of which is a lattice. `number`: of every unknown here, in `dirichlet`, which has the
 /// values of own unknowns, the rows, and then of ghosts; NaN where there is none. Loads are those of own cells. pure_neumann and
-/// errors as above.
+/// errors as above. Without a source f is 0.
 [[nodiscard]] LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
-                                             std::span<std::int32_t const> number, std::span<double const> dirichlet);
+                                             std::span<std::int32_t const> number, std::span<double const> dirichlet,
+                                             bool with_source);
 
 /// The same of a rank that has no own cells, but may have unknowns of other ranks' cells.
 [[nodiscard]] LatticeProblem problem_without_cells(int order, std::span<double const> dirichlet);

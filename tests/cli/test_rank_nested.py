@@ -43,8 +43,10 @@ def test_other_meshes_and_systems_of_files(poisson):
     assert poisson.record("solved")["status"] == "converged"
 
 
-def test_where_the_levels_say_nothing_is_told_once(poisson):
-    config = poisson.write(PROBLEM.replace("N", "4").replace('"K"', '"1"').replace('"F"', '"1"').replace("[4, 4, 4]", "[1, 4, 4]"))
-    done = on_ranks(poisson, 2, "run", config, "--output", "out", "--backend", "cpu", "--set", "solver.initial=nested", "--set",
-                    "solver.tolerance=discretization", code=1)
-    assert len(errors_told(done)) == 1 and "solver.tolerance" in done.stderr
+@pytest.mark.parametrize("setting", ["problem.mesh.cells=[1, 4, 4]",
+                                     "problem.boundary=[{ids: [0, 1], type: periodic}, {ids: all, type: dirichlet, value: '0'}]"])
+def test_a_tolerance_without_levels_of_boxes(poisson, setting):
+    """One level, or those of aggregates: ranks find a tolerance where one rank does."""
+    one, other = both(poisson, 8, "1", 3, "solver.tolerance=discretization", setting)
+    assert one["status"] == other["status"] == "converged"
+    assert other["solver"]["tolerance"] == pytest.approx(one["solver"]["tolerance"], rel=0.5)

@@ -132,6 +132,34 @@ TEST(AssemblyPlan, OfOtherMeshes) {
   }
 }
 
+/// Where one stencil says it all the source may be anything, also on blocks that are too thin for the stencil.
+TEST(AssemblyPlan, SourcesOfTheHost) {
+  Strings const by_material{matrix_free, "problem.mesh.regions=[{name: core, where: x < 0.5}]",
+                            "problem.source={core: '1', default: '0'}"};
+  AssemblyPlan const one = plan_of_box(1, "[2, 2, 2]", by_material), eight = plan_of_box(8, "[2, 2, 2]", by_material);
+  EXPECT_EQ(one.route, Route::box);
+  EXPECT_FALSE(one.source_on_host);
+  EXPECT_EQ(eight.route, Route::cells);
+  EXPECT_TRUE(eight.source_on_host);
+  EXPECT_THROW(static_cast<void>(plan_of_box(1, "[1, 2, 2]", by_material)), InputError) << "no stencil";
+  EXPECT_THROW(static_cast<void>(plan_of_box(8, "[1, 2, 2]", by_material)), InputError);
+}
+
+TEST(AssemblyPlan, WhatOneRankTakesIsTakenInParts) {
+  EXPECT_TRUE(plan_of_box(8, "[2, 2, 2]", {half_cds}).whole_is_taken);
+  EXPECT_FALSE(plan_of_box(8, "[1, 2, 2]", {half_cds}).whole_is_taken) << "the entries tell";
+  EXPECT_TRUE(plan_of_ball(3, 2, {half_cds}).whole_is_taken);
+  EXPECT_FALSE(plan_of_ball(3, 1, {half_cds}).whole_is_taken);
+}
+
+/// A rank without cells has no work for its device.
+TEST(AssemblyPlan, IdleDevices) {
+  EXPECT_EQ(plan_of_box(3, "[1, 1, 2]", {order_2, matrix_free}).route, Route::cells);
+  EXPECT_EQ(plan_of_box(3, "[1, 1, 3]", {order_2, matrix_free}, Backend::cuda).route, Route::cells);
+  EXPECT_THROW(static_cast<void>(plan_of_box(3, "[1, 1, 2]", {order_2, matrix_free}, Backend::cuda)), InputError);
+  EXPECT_EQ(plan_of_box(3, "[1, 1, 2]", {order_2}, Backend::cuda).route, Route::csr);
+}
+
 TEST(AssemblyPlan, TellsTheBackend) {
   using assembly::AssembledInto;
   EXPECT_EQ(plan_of_box(1, "[8, 8, 8]", {half_cds}, Backend::cuda).into(), AssembledInto::half_cds_on_device);
