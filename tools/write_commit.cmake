@@ -14,7 +14,7 @@ if(git)
   endif()
 endif()
 set(text "// Made by tools/write_commit.cmake.
-#include \"app/run/versions.hpp\"
+#include \"app/results/versions.hpp\"
 
 namespace poisson::app {
 

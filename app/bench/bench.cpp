@@ -50,7 +50,7 @@ void measure(BenchSource const& source, Benchmark& benchmark, BenchSession& sess
 
 }  // namespace
 
-ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console, RankTeam& team) {
+ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console, Team& team) {
   std::vector<BenchSource> sources;
   team.together([&] {
     if (!team.is_alone() && options.kind == BenchKind::convert)

@@ -2,7 +2,7 @@
 
 #include "app/config/config.hpp"
 #include "app/io/console.hpp"
-#include "app/run/rank_team.hpp"
+#include "app/launch/team.hpp"
 #include "app/run/run.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/formats/format.hpp"
@@ -73,6 +73,6 @@ struct BenchOptions : BenchTarget {
 /// slowest one, and only spmv and solve are measured. Throws InputError or EnvironmentError, after the JSON of what was measured is
 /// written.
 [[nodiscard]] ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console,
-                                 RankTeam& team = alone_team());
+                                 Team& team = alone_team());
 
 }  // namespace poisson::app

@@ -1,10 +1,10 @@
 #include "app/bench/matrices.hpp"
 
 #include "app/config/problem.hpp"
+#include "app/domain/domain.hpp"
+#include "app/domain/system_shares.hpp"
 #include "app/io/matrix_market.hpp"
-#include "app/run/rank_mesh.hpp"
 #include "app/run/rank_system.hpp"
-#include "app/run/system_shares.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
 #include "gpu/core/communicator.hpp"
@@ -112,7 +112,7 @@ BenchMatrix in_memory_of(Context& context, assembly::LinearSystem system) {
 }
 
 /// The rows of this rank. Collective.
-BenchMatrix in_memory_of(Context& context, RankRows rows, bool symmetric, RankTeam& team) {
+BenchMatrix in_memory_of(Context& context, RankRows rows, bool symmetric, Team& team) {
   BenchMatrix result;
   team.together([&] {
     BenchRows& own = result.rows.emplace();
@@ -139,7 +139,7 @@ BenchMatrix in_memory_of(Context& context, RankRows rows, bool symmetric, RankTe
 
 /// What `make` returns, which the first rank calls; shared out. Collective.
 template <class Make>
-BenchMatrix shared_by_first(Context& context, Make const& make, RankTeam& team) {
+BenchMatrix shared_by_first(Context& context, Make const& make, Team& team) {
   std::shared_ptr<CsrMatrix const> csr;
   int symmetric = 0;
   team.on_first([&] {
@@ -155,12 +155,12 @@ BenchMatrix shared_by_first(Context& context, Make const& make, RankTeam& team) 
 
 /// What `make` returns; of several ranks the first calls it, and shares it out.
 template <class Make>
-BenchMatrix of_rows(Context& context, Make const& make, RankTeam& team) {
+BenchMatrix of_rows(Context& context, Make const& make, Team& team) {
   return !team.is_alone() ? shared_by_first(context, make, team) : in_memory_of(context, make());
 }
 
 /// The rows of this rank's block of box_laplacian(n, n, n). Collective.
-BenchMatrix block_of_box(Context& context, std::int64_t n, RankTeam& team) {
+BenchMatrix block_of_box(Context& context, std::int64_t n, Team& team) {
   BenchMatrix result;
   team.together([&] {
     std::int64_t const cells = n - 1;
@@ -231,10 +231,10 @@ BenchMatrix block_of_box(Context& context, std::int64_t n, RankTeam& team) {
 }
 
 /// The problem of a configuration, each rank with its rows. Collective.
-BenchMatrix rows_of_problem(Context& context, RunConfig config, RankTeam& team) {
+BenchMatrix rows_of_problem(Context& context, RunConfig config, Team& team) {
   config.matrix = {};
   config.matrix.format = Format::csr;
-  RankMesh mesh = rank_mesh(config, team);
+  Domain mesh = make_domain(config, team);
   RankSystem system(mesh, team, config, context);
   BenchMatrix result = in_memory_of(context, system.take_rows(), true, team);
   result.rows->numbers = mesh.row_numbers();
@@ -265,7 +265,7 @@ BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
   if (order == 1)
     return {"box, " + cube(nodes) + " nodes",
             "box",
-            [nodes](Context& context, RankTeam& team) {
+            [nodes](Context& context, Team& team) {
               if (!team.is_alone() && nodes > 1)
                 return block_of_box(context, nodes, team);
               std::int64_t const n_rows = nodes * nodes * nodes, side = 3 * nodes - 2;
@@ -282,7 +282,7 @@ BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
   std::int64_t const cells = std::max<std::int64_t>((nodes - 1) / order, 1);
   return {"box, " + cube(cells * order + 1) + " nodes of order " + std::to_string(order),
           "box",
-          [=](Context& context, RankTeam& team) {
+          [=](Context& context, Team& team) {
             assembly::ProblemSpec problem = box_problem(cells, order, to_solve);
             if (team.is_alone())
               return in_memory_of(context, assembly::Discretization(std::move(problem)).assemble());
@@ -296,7 +296,7 @@ BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
 BenchSource file_source(std::string const& path) {
   return {path,
           "file",
-          [path](Context& context, RankTeam& team) {
+          [path](Context& context, Team& team) {
             std::optional<CooMatrix> coo;
             BenchMatrix matrix = of_rows(
                 context,
@@ -334,7 +334,7 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   if (options.band || (nothing_named && !to_solve))
     sources.push_back({"band, " + std::to_string(n) + " rows",
                        "band",
-                       [n](Context& context, RankTeam& team) {
+                       [n](Context& context, Team& team) {
                          return of_rows(
                              context, [n] { return band_matrix(n); }, team);
                        },
@@ -342,7 +342,7 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   if (options.random || (nothing_named && !to_solve))
     sources.push_back({"random, " + std::to_string(n) + " rows",
                        "random",
-                       [n](Context& context, RankTeam& team) {
+                       [n](Context& context, Team& team) {
                          return of_rows(
                              context, [n] { return random_matrix(n); }, team);
                        },
@@ -352,7 +352,7 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   if (problem != nullptr)
     sources.push_back({options.config,
                        "problem",
-                       [config = problem->config()](Context& context, RankTeam& team) {
+                       [config = problem->config()](Context& context, Team& team) {
                          return !team.is_alone() ? rows_of_problem(context, config, team)
                                                  : in_memory_of(context, assembly::Discretization(problem_of(config)).assemble());
                        },

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/bench/bench.hpp"
-#include "app/run/rank_team.hpp"
+#include "app/launch/team.hpp"
 #include "gpu/core/node_box.hpp"
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/formats/coo.hpp"
@@ -41,8 +41,8 @@ struct BenchMatrix {
 /// How to make a matrix to be measured.
 struct BenchSource {
   std::string name;
-  std::string kind;                                      ///< "box", "band", "random", "file", "problem"
-  std::function<BenchMatrix(Context&, RankTeam&)> make;  ///< collective
+  std::string kind;                                  ///< "box", "band", "random", "file", "problem"
+  std::function<BenchMatrix(Context&, Team&)> make;  ///< collective
   std::vector<std::string> script_words;  ///< arguments for a script of tests/bench to make the same matrix; empty: not possible
 };
 

@@ -1,6 +1,6 @@
 #include "app/bench/session.hpp"
 
-#include "app/run/backend_choice.hpp"
+#include "app/launch/backend_choice.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/formats/registry.hpp"
@@ -19,7 +19,7 @@ namespace poisson::app {
 using json = nlohmann::ordered_json;
 
 BenchSession::BenchSession(std::string const& name, BenchTarget const& target, std::string const& no_cuda, Context& where,
-                           Console& out, RankTeam& ranks_of_it)
+                           Console& out, Team& ranks_of_it)
     : context(where),
       console(out),
       team(ranks_of_it),
@@ -79,7 +79,7 @@ void BenchSession::show(std::vector<std::vector<std::string>> const& table) {
 }
 
 ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Console& console,
-                       std::function<void(BenchSession&)> const& body, RankTeam& team) {
+                       std::function<void(BenchSession&)> const& body, Team& team) {
   // The file is created now, so that a folder that is not there does not cost the measurements.
   bool const is_first = team.is_first();
   std::optional<output::AtomicFile> file;

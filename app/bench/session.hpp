@@ -3,7 +3,7 @@
 #include "app/bench/bench.hpp"
 #include "app/bench/matrices.hpp"
 #include "app/io/console.hpp"
-#include "app/run/rank_team.hpp"
+#include "app/launch/team.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/formats/format.hpp"
@@ -28,11 +28,11 @@ public:
   /// Measures the bandwidths and prints the device. `no_cuda`: why a CUDA device cannot be used; empty if
   /// it can, or if the CPU was requested.
   BenchSession(std::string const& name, BenchTarget const& target, std::string const& no_cuda, Context& where, Console& out,
-               RankTeam& ranks);
+               Team& ranks);
 
   Context& context;
   Console& console;
-  RankTeam& team;
+  Team& team;
   Communicator& ranks;                            ///< those of the team
   double copy_bandwidth = 0, read_bandwidth = 0;  ///< bytes per second, of all ranks at the same time
   std::string no_peers;                           ///< why no other library is measured; empty: they are
@@ -73,7 +73,7 @@ private:
 /// Calls `body` with a session on the backend of the target, and writes its JSON even when the body fails. Exit codes and
 /// exceptions are those of run_bench. Collective.
 [[nodiscard]] ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Console& console,
-                                     std::function<void(BenchSession&)> const& body, RankTeam& team = alone_team());
+                                     std::function<void(BenchSession&)> const& body, Team& team = alone_team());
 
 /// A benchmark that measures one matrix after the other.
 class Benchmark {

@@ -1,5 +1,5 @@
 #include "app/bench/session.hpp"
-#include "app/run/format_choice.hpp"
+#include "app/plan/format_choice.hpp"
 #include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/row_map.hpp"

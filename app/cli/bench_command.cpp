@@ -3,9 +3,9 @@
 #include "app/bench/bench.hpp"
 #include "app/cli/options.hpp"
 #include "app/cli/svd_bench_command.hpp"
-#include "app/run/exit_code.hpp"
-#include "app/run/processors.hpp"
-#include "app/run/rank_run.hpp"
+#include "app/launch/exit_code.hpp"
+#include "app/launch/processors.hpp"
+#include "app/launch/same_configuration.hpp"
 
 #include <bit>
 
@@ -192,7 +192,7 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
 
 }  // namespace
 
-int run_bench_on_ranks(std::vector<std::string> const& words, RankTeam& team, std::optional<Configuration>& configuration) {
+int run_bench_on_ranks(std::vector<std::string> const& words, Team& team, std::optional<Configuration>& configuration) {
   BenchArguments a;
   team.together([&] {
     if (!words.empty() && words.front() == "svd")

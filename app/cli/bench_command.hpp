@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/config/config.hpp"
-#include "app/run/rank_team.hpp"
+#include "app/launch/team.hpp"
 
 #include <optional>
 #include <string>
@@ -13,6 +13,6 @@ namespace poisson::app {
 int run_bench_command(std::vector<std::string> const& words);
 
 /// The same on several ranks. Collective. `configuration` gets that of the words, also when it throws.
-int run_bench_on_ranks(std::vector<std::string> const& words, RankTeam& team, std::optional<Configuration>& configuration);
+int run_bench_on_ranks(std::vector<std::string> const& words, Team& team, std::optional<Configuration>& configuration);
 
 }  // namespace poisson::app

@@ -2,10 +2,10 @@
 
 #include "app/config/problem.hpp"
 #include "app/io/console.hpp"
-#include "app/run/format_choice.hpp"
+#include "app/plan/format_choice.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/run/rank_forecast.hpp"
-#include "app/run/sweep_cases.hpp"
+#include "app/sweep/sweep_cases.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/kernels/backends.hpp"
 

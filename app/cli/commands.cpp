@@ -7,14 +7,13 @@
 #include "app/cli/options.hpp"
 #include "app/cli/schema_command.hpp"
 #include "app/cli/svd_command.hpp"
-#include "app/run/exit_code.hpp"
-#include "app/run/launch.hpp"
-#include "app/run/processors.hpp"
-#include "app/run/rank_run.hpp"
+#include "app/launch/exit_code.hpp"
+#include "app/launch/launch.hpp"
+#include "app/launch/processors.hpp"
+#include "app/results/system_files.hpp"
 #include "app/run/run.hpp"
 #include "app/run/solve.hpp"
-#include "app/run/sweep.hpp"
-#include "app/run/system_files.hpp"
+#include "app/sweep/sweep.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/threads.hpp"
 
@@ -247,7 +246,7 @@ void tell_of_sweep(Configuration const& configuration, Console& console) {
 }
 
 /// `poisson run`, `poisson solve` and `poisson sweep --case K` by the ranks of a team.
-ExitCode run_case_of(std::string const& command, Arguments const& a, Configuration const& configuration, RankTeam& team) {
+ExitCode run_case_of(std::string const& command, Arguments const& a, Configuration const& configuration, Team& team) {
   Console console = team.is_first() ? Console(a.quiet, a.options.run.verbose) : Console::silent();
   if (command == "solve")
     return solve_system(configuration, a.options.run, console, team);
@@ -270,7 +269,7 @@ int run_on_ranks(Launch const& launch, std::string const& command, std::vector<s
       tell_failure(error.what());
     return exit_environment;
   }
-  RankTeam team(*communicator);
+  Team team(*communicator);
   std::optional<Configuration> configuration;
   try {
     if (command == "bench")

@@ -1,8 +1,8 @@
 #include "app/cli/info.hpp"
 
 #include "app/io/console.hpp"
-#include "app/run/launch.hpp"
-#include "app/run/versions.hpp"
+#include "app/launch/launch.hpp"
+#include "app/results/versions.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/context.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/run/exit_code.hpp"
-#include "app/run/launch.hpp"
+#include "app/launch/exit_code.hpp"
+#include "app/launch/launch.hpp"
 
 #include <string>
 #include <vector>

@@ -3,7 +3,7 @@
 #include "app/cli/options.hpp"
 #include "app/cli/templates.hpp"
 #include "app/io/console.hpp"
-#include "app/run/exit_code.hpp"
+#include "app/launch/exit_code.hpp"
 #include "output/files/atomic_file.hpp"
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 #include "app/cli/commands.hpp"
-#include "app/run/exit_code.hpp"
+#include "app/launch/exit_code.hpp"
 #include "gpu/core/memory.hpp"
 
 #include <csignal>

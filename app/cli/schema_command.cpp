@@ -2,7 +2,7 @@
 
 #include "app/cli/options.hpp"
 #include "app/config/config.hpp"
-#include "app/run/exit_code.hpp"
+#include "app/launch/exit_code.hpp"
 
 #include <iostream>
 

@@ -3,7 +3,7 @@
 #include "app/analysis/dense_svd.hpp"
 #include "app/bench/svd.hpp"
 #include "app/cli/options.hpp"
-#include "app/run/exit_code.hpp"
+#include "app/launch/exit_code.hpp"
 
 namespace poisson::app {
 

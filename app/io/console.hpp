@@ -18,7 +18,7 @@ private:
 };
 
 /// Output of a command to the user: stages with their times, lines, tables, and progress (a bar on a terminal, lines elsewhere). It
-/// writes to standard output, warnings to standard error. Errors are printed elsewhere (app/run/exit_code.hpp).
+/// writes to standard output, warnings to standard error. Errors are printed elsewhere (app/launch/exit_code.hpp).
 class Console {
 public:
   explicit Console(bool quiet, bool verbose = false);

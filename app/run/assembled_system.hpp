@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/run/assembly_plan.hpp"
+#include "app/plan/assembly_plan.hpp"
 #include "app/run/run_device.hpp"
 #include "app/run/system.hpp"
 #include "assembly/discretization.hpp"

@@ -1,13 +1,15 @@
 #include "app/run/memory_forecast.hpp"
 
 #include "app/io/console.hpp"
-#include "app/run/format_choice.hpp"
-#include "app/run/pictures.hpp"
-#include "app/run/solution_fields.hpp"
+#include "app/plan/format_choice.hpp"
+#include "app/results/pictures.hpp"
+#include "app/results/solution_fields.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "assembly/system/lattice_problem.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/elements/box_system.hpp"
 #include "gpu/elements/lattice_operator.hpp"
+#include "gpu/elements/lattice_system.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "output/vtk/vtk_files.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/config/run_config.hpp"
-#include "app/run/assembled_system.hpp"
+#include "app/plan/assembly_plan.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/core/lattice_layout.hpp"
 #include "gpu/formats/cost.hpp"

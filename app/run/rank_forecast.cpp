@@ -1,8 +1,7 @@
 #include "app/run/rank_forecast.hpp"
 
 #include "app/config/problem.hpp"
-#include "app/run/pictures.hpp"
-#include "app/run/rank_run.hpp"
+#include "app/results/pictures.hpp"
 #include "app/run/rank_system.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"

@@ -29,7 +29,7 @@ namespace poisson::app {
 
 namespace {
 
-/// The rows of this rank from the matrix of the cells around them, whose unknowns have these places (RankMesh::places). Columns
+/// The rows of this rank from the matrix of the cells around them, whose unknowns have these places (Domain::places). Columns
 /// ascend.
 std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix assembled, HostVector<std::int32_t> const& places, std::int64_t n_rows,
                                          std::int64_t n_ghosts) {
@@ -80,7 +80,7 @@ std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix assembled, HostVector<std::in
 
 }  // namespace
 
-RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context)
+RankSystem::RankSystem(Domain& mesh, Team& team, RunConfig const& config, Context& context)
     : RankSystem(mesh, team, config, Empty()) {
   assemble_rows(config, context);
   sum_sources();
@@ -424,7 +424,7 @@ OrderOne RankSystem::order_one_of_box(Context& context) const {
   config.problem.order = 1;
   config.matrix.format = Format::half_cds;
   OrderOne result;
-  RankMesh mesh = rank_mesh(config, team_);
+  Domain mesh = make_domain(config, team_);
   RankSystem system(mesh, team_, config, Empty());
   system.assemble_rows(config, context);
   SplitRows rows;
@@ -631,8 +631,7 @@ HostVector<double> RankSystem::reconstruct(HostVector<double> x) const {
   return u;
 }
 
-std::unique_ptr<System> assemble(RankMesh& mesh, RankTeam& team, RunConfig const& config, AssemblyPlan const& plan,
-                                 RunDevice& device) {
+std::unique_ptr<System> assemble(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan const& plan, RunDevice& device) {
   if (mesh.is_whole())
     return std::make_unique<AssembledSystem>(*mesh.own, config, plan, device);
   return std::make_unique<RankSystem>(mesh, team, config, device.context());

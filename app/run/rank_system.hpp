@@ -1,8 +1,8 @@
 #pragma once
 
+#include "app/domain/domain.hpp"
+#include "app/launch/team.hpp"
 #include "app/run/assembled_system.hpp"
-#include "app/run/rank_mesh.hpp"
-#include "app/run/rank_team.hpp"
 #include "assembly/space/constraints.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/rank_lattices.hpp"
@@ -26,7 +26,7 @@ class RankSystem final : public System {
 public:
   /// Assembles it as plan_assembly says. The parts of `mesh` get the mean of the exact solution in a pure Neumann problem. Errors:
   /// as Discretization::assemble and plan_assembly. The arguments outlive this.
-  RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context);
+  RankSystem(Domain& mesh, Team& team, RunConfig const& config, Context& context);
   /// Of a system that was assembled into CSR, for benchmarks. Moves them.
   [[nodiscard]] RankRows take_rows() { return std::move(rows_); }
   void store(SystemSolver& solver) override;
@@ -50,7 +50,7 @@ public:
 
 private:
   struct Empty {};
-  RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Empty) : mesh_(mesh), team_(team), config_(config) {}
+  RankSystem(Domain& mesh, Team& team, RunConfig const& config, Empty) : mesh_(mesh), team_(team), config_(config) {}
   void assemble_rows(RunConfig const& config, Context& context);
   void assemble_block(Context& context);
   void assemble_lattices(int order, Context& context);
@@ -71,8 +71,8 @@ private:
   [[nodiscard]] RankNestedSpace space_of_order_one() const;
   [[nodiscard]] RankNestedSpaces nested_lattices() const;
 
-  RankMesh& mesh_;
-  RankTeam& team_;
+  Domain& mesh_;
+  Team& team_;
   RunConfig const& config_;
   AssemblyPlan plan_;
   std::int64_t nnz_ = 0;                        ///< of all ranks

@@ -2,24 +2,24 @@
 
 #include "app/analysis/snapshots.hpp"
 #include "app/config/problem.hpp"
+#include "app/domain/domain.hpp"
+#include "app/domain/gathered_rows.hpp"
+#include "app/domain/points.hpp"
+#include "app/domain/quantities.hpp"
+#include "app/launch/same_configuration.hpp"
+#include "app/results/pictures.hpp"
+#include "app/results/quantities.hpp"
+#include "app/results/results.hpp"
+#include "app/results/run_log.hpp"
+#include "app/results/solution_files.hpp"
+#include "app/results/system_files.hpp"
+#include "app/run/analyse_run.hpp"
 #include "app/run/assembled_system.hpp"
 #include "app/run/balance.hpp"
-#include "app/run/gathered_rows.hpp"
 #include "app/run/memory_forecast.hpp"
-#include "app/run/pictures.hpp"
-#include "app/run/quantities.hpp"
-#include "app/run/rank_analysis.hpp"
 #include "app/run/rank_forecast.hpp"
-#include "app/run/rank_mesh.hpp"
-#include "app/run/rank_points.hpp"
-#include "app/run/rank_quantities.hpp"
-#include "app/run/rank_run.hpp"
-#include "app/run/results.hpp"
 #include "app/run/run_device.hpp"
-#include "app/run/run_log.hpp"
-#include "app/run/solution_files.hpp"
 #include "app/run/system.hpp"
-#include "app/run/system_files.hpp"
 #include "app/run/system_solver.hpp"
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/system/data_check.hpp"
@@ -39,7 +39,7 @@ namespace poisson::app {
 namespace {
 
 /// The requested quantities, checked. Collective; all ranks have or throw the same.
-std::unique_ptr<RequestedQuantities> check_requests(RunConfig const& config, RankMesh const& mesh, RankTeam& team,
+std::unique_ptr<RequestedQuantities> check_requests(RunConfig const& config, Domain const& mesh, Team& team,
                                                     std::vector<bool> const& inside, assembly::Extent const& extent) {
   std::array<double, 3> nearest{};  // to the first probe that is outside
   for (std::size_t i = 0; i < config.output.probes.size(); ++i)
@@ -55,7 +55,7 @@ std::unique_ptr<RequestedQuantities> check_requests(RunConfig const& config, Ran
 }
 
 /// ", in 2 x 1 x 1 blocks", for the line about the mesh; empty where one rank has all.
-std::string cut_text(RankMesh const& mesh, RankTeam const& team) {
+std::string cut_text(Domain const& mesh, Team const& team) {
   if (mesh.box) {
     auto const& blocks = mesh.box->blocks();
     return ", in " + std::to_string(blocks[0]) + " x " + std::to_string(blocks[1]) + " x " + std::to_string(blocks[2]) + " blocks";
@@ -73,7 +73,7 @@ std::string pure_neumann_note(double compatibility_defect) {
 ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console,
                   InternalRunOptions const& internal) {
   RunConfig const& config = configuration.config();
-  RankTeam& team = internal.team;
+  Team& team = internal.team;
   require_same_configuration(config, team);
   team.together([&] { assembly::prepare_for(config.problem.mesh); });
   std::optional<SystemFiles> const system_files =
@@ -118,15 +118,15 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       require_host_memory_for(largest, ranks_here);
       return assembly::AssembledInto::half_cds_on_host;
     };
-    std::optional<RankMesh> made;
-    record.clock.time(Stage::mesh, [&] { made.emplace(rank_mesh(config, team, forecast)); });
-    RankMesh& mesh = *made;
+    std::optional<Domain> made;
+    record.clock.time(Stage::mesh, [&] { made.emplace(make_domain(config, team, forecast)); });
+    Domain& mesh = *made;
     for (std::string const& note : mesh.notes)
       log.warn(note);
     record.mesh = mesh.whole;
     record.dofs = record.mesh.dofs;
     record.extent = extent_of(mesh, team);
-    RankPoints const points(mesh, team, requested_points(config));
+    DomainPoints const points(mesh, team, requested_points(config));
     auto const requested = check_requests(config, mesh, team, points.inside(), record.extent);
     warn(warnings_of_moved(config, points.moved()));
     if (mesh.around)  // the first rank, which tells, has cells
@@ -180,7 +180,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     log.unless_interrupted("while quantities and errors were computed", [&] {
       record.clock.time(Stage::verify, [&] {
         if (finite) {
-          auto const measure = [&] { return quantities_on_ranks(mesh, team, u_around, u, u_low); };
+          auto const measure = [&] { return quantities_of(mesh, team, u_around, u, u_low); };
           assembly::Quantities quantities = measure();
           auto const residual = [&] {
             u_low.resize(u_around.size(), 0.0);
@@ -199,11 +199,11 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
             record.quantities = requested->evaluate(quantities, record.integral_f, at_points);
             warn(warnings_of_quantities(config, record.quantities));
           });
-          warn(warnings_of_data(config, data_on_ranks(mesh, team, config), quantities));
+          warn(warnings_of_data(config, data_of(mesh, team, config), quantities));
           measured = true;
         }
         if (config.problem.exact)
-          record.errors = errors_on_ranks(mesh, team, u);
+          record.errors = errors_of(mesh, team, u);
       });
     });
     SolutionFiles files(config, mesh, team, u_around, u);

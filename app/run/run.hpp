@@ -2,31 +2,10 @@
 
 #include "app/config/config.hpp"
 #include "app/io/console.hpp"
-#include "app/run/exit_code.hpp"
-#include "app/run/rank_team.hpp"
-#include "app/run/result_record.hpp"
-
-#include <functional>
-#include <string>
+#include "app/launch/exit_code.hpp"
+#include "app/launch/run_options.hpp"
 
 namespace poisson::app {
-
-/// Options of the command line that are not part of the configuration.
-struct RunOptions {
-  std::string path;  ///< of the configuration file; empty for a system from files
-  bool overwrite = false;
-  bool verbose = false;    ///< print the table of formats, in a sweep into the log of each case
-  int threads = 0;         ///< 0: all that the process may use
-  std::string command;     ///< the command line, for the record
-  std::string matrix_out;  ///< the file to write the assembled matrix to, as SystemFiles takes it; empty: none
-};
-
-/// Options of a run that the program sets and not the user; for cases of a sweep.
-struct InternalRunOptions {
-  bool own_folder = false;                               ///< the program created the results directory for this run
-  bool keep_unknowns = false;                            ///< also write the solution as solution.mtx, for analyses of several cases
-  std::reference_wrapper<RankTeam> team = alone_team();  ///< the ranks that share the run
-};
 
 /// Runs one configuration from the mesh to the files, and prints its stages. Every rank of the team has a block of a box
 /// (assembly/mesh/box_partition.hpp) or a part of another mesh (assembly/space/space_partition.hpp): its rows, its cells, its piece

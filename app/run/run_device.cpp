@@ -1,12 +1,12 @@
 #include "app/run/run_device.hpp"
 
-#include "app/run/backend_choice.hpp"
+#include "app/launch/backend_choice.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
 
 namespace poisson::app {
 
-RunDevice::RunDevice(std::optional<Backend> wanted, int threads, RankTeam& team, RunLog& log) : log_(log) {
+RunDevice::RunDevice(std::optional<Backend> wanted, int threads, Team& team, RunLog& log) : log_(log) {
   team.together([&] { set_thread_count(threads); });
   BackendChoice const choice = choose_backend(wanted, team);
   backend_ = choice.backend;

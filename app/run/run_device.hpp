@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/run/rank_team.hpp"
-#include "app/run/run_log.hpp"
+#include "app/launch/team.hpp"
+#include "app/results/run_log.hpp"
 #include "gpu/core/context.hpp"
 
 #include <future>
@@ -15,7 +15,7 @@ class RunDevice {
 public:
   /// Chooses the backend, and the device of this rank, and begins to make its context. `threads`: of the host; 0: all that the
   /// process may use. Collective. Throws EnvironmentError.
-  RunDevice(std::optional<Backend> wanted, int threads, RankTeam& team, RunLog& log);
+  RunDevice(std::optional<Backend> wanted, int threads, Team& team, RunLog& log);
 
   [[nodiscard]] Backend backend() const { return backend_; }
   /// Waits until it is there.

@@ -9,7 +9,7 @@
 
 namespace poisson::app {
 
-SharedMatrix::SharedMatrix(RankTeam& team, RankRows rows, SplitRows parts, std::unique_ptr<Matrix> local)
+SharedMatrix::SharedMatrix(Team& team, RankRows rows, SplitRows parts, std::unique_ptr<Matrix> local)
     : team_(team), rows_(std::move(rows)) {
   if (team.is_alone())
     whole_ = std::move(local);
@@ -17,7 +17,7 @@ SharedMatrix::SharedMatrix(RankTeam& team, RankRows rows, SplitRows parts, std::
     part_ = std::make_unique<RankMatrix>(std::move(local), parts, rows_.neighbors, team.communicator());
 }
 
-SharedMatrix::SharedMatrix(RankTeam& team, BlockSystem block, std::vector<RankNeighbor> neighbors,
+SharedMatrix::SharedMatrix(Team& team, BlockSystem block, std::vector<RankNeighbor> neighbors,
                            std::shared_ptr<RankLattices const> lattices)
     : team_(team), rows_{std::move(neighbors), nullptr}, rim_(std::move(block.rows)), rim_rows_(std::move(block.rim_rows)) {
   if (team.is_alone())

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/run/rank_team.hpp"
+#include "app/launch/team.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/rank_rows.hpp"
@@ -20,11 +20,10 @@ class SharedMatrix {
 public:
   /// From rows in CSR, which stay for the true residual, and `local`: own rows among themselves in any format (parts.local).
   /// Collective.
-  SharedMatrix(RankTeam& team, RankRows rows, SplitRows parts, std::unique_ptr<Matrix> local);
+  SharedMatrix(Team& team, RankRows rows, SplitRows parts, std::unique_ptr<Matrix> local);
   /// From a matrix that was assembled in its format. `lattices`: where it is one of lattices on several ranks, else null.
   /// Collective.
-  SharedMatrix(RankTeam& team, BlockSystem block, std::vector<RankNeighbor> neighbors,
-               std::shared_ptr<RankLattices const> lattices);
+  SharedMatrix(Team& team, BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankLattices const> lattices);
 
   /// The matrix for solvers. Its functions are collective.
   [[nodiscard]] MultiPrecisionOperator const& for_solver() const {
@@ -42,7 +41,7 @@ public:
   [[nodiscard]] std::int64_t bytes() const { return part_ != nullptr ? part_->bytes() : whole_->bytes(); }
 
 private:
-  RankTeam& team_;
+  Team& team_;
   RankRows rows_;  ///< without a matrix where that was assembled in its format
   SplitRows rim_;  ///< then the rim's rows, and the whole of them
   CsrMatrix rim_rows_;

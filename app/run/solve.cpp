@@ -1,11 +1,11 @@
 #include "app/run/solve.hpp"
 
+#include "app/domain/system_shares.hpp"
 #include "app/io/matrix_market.hpp"
-#include "app/run/box_structure.hpp"
+#include "app/launch/same_configuration.hpp"
+#include "app/plan/box_structure.hpp"
+#include "app/results/results.hpp"
 #include "app/run/null_space.hpp"
-#include "app/run/rank_run.hpp"
-#include "app/run/results.hpp"
-#include "app/run/system_shares.hpp"
 #include "app/run/system_solver.hpp"
 #include "gpu/formats/coo.hpp"
 #include "gpu/kernels/csr.hpp"
@@ -166,7 +166,7 @@ ExitCode finish(Results& results, RunLog& log, RunConfig const& config) {
 }
 
 /// The first rank reads the files, and sends every rank its rows; it alone has the parts of the null space, and its defect.
-SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam& team, SystemSolver& solver, NullSpace& null_space,
+SystemShare share_of_system(RunConfig const& config, Console& console, Team& team, SystemSolver& solver, NullSpace& null_space,
                             double& defect) {
   SystemOfFiles system;
   std::array<std::int64_t, 2> sizes{};
@@ -186,7 +186,7 @@ SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam&
 
 }  // namespace
 
-ExitCode solve_system(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team) {
+ExitCode solve_system(Configuration const& configuration, RunOptions const& options, Console& console, Team& team) {
   RunConfig const& config = configuration.config();
   require_same_configuration(config, team);
   team.on_first([&] { require_files(*config.system); });

@@ -2,8 +2,8 @@
 
 #include "app/analysis/analysis.hpp"
 #include "app/config/run_config.hpp"
-#include "app/run/rank_mesh.hpp"
-#include "app/run/rank_team.hpp"
+#include "app/domain/domain.hpp"
+#include "app/launch/team.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/elements/order_one.hpp"
 #include "gpu/preconditioners/options.hpp"
@@ -23,7 +23,7 @@ class SystemSolver;
 struct AssemblyPlan;
 
 /// The system A x = b of a run, however it was assembled: this rank has rows of it. Functions are collective. u and u_low are
-/// values at the unknowns of RankMesh::around, x, r and d those of own rows.
+/// values at the unknowns of Domain::around, x, r and d those of own rows.
 class System {
 public:
   System() = default;
@@ -72,7 +72,7 @@ public:
 /// Assembles the system of a mesh. `plan`: of a rank that has the whole mesh; others plan for their parts. The arguments outlive
 /// the system. Collective. Throws InputError where the data are not admissible, or the matrix cannot be what was asked for;
 /// EnvironmentError, Interrupted.
-[[nodiscard]] std::unique_ptr<System> assemble(RankMesh& mesh, RankTeam& team, RunConfig const& config, AssemblyPlan const& plan,
+[[nodiscard]] std::unique_ptr<System> assemble(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan const& plan,
                                                RunDevice& device);
 
 }  // namespace poisson::app

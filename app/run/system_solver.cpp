@@ -1,7 +1,7 @@
 #include "app/run/system_solver.hpp"
 
+#include "app/plan/format_choice.hpp"
 #include "app/run/balance.hpp"
-#include "app/run/format_choice.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/core/place_text.hpp"
@@ -113,8 +113,12 @@ void SystemSolver::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors,
     log_.tell_choice(*choice);
   Communicator& ranks = team_.communicator();
   record.format = block.local->format();
-  record.padding_ratio = block.local->padding_ratio();
-  if (!team_.is_alone()) {
+  auto const take = [&] { matrix_.emplace(team_, std::move(block), std::move(neighbors), std::move(lattices)); };
+  if (team_.is_alone()) {
+    record.padding_ratio = block.local->padding_ratio();
+    take();
+    record_matrix();
+  } else {
     double stored = static_cast<double>(record.dofs);  // nodes
     if (lattices != nullptr) {
       std::int64_t const m = lattices->layout.nodes();
@@ -122,15 +126,10 @@ void SystemSolver::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors,
     }
     record.padding_ratio =
         record.format == Format::matrix_free ? 1 : 14.0 * stored / (0.5 * static_cast<double>(record.nnz + record.dofs));
-  }
-  auto const take = [&] { matrix_.emplace(team_, std::move(block), std::move(neighbors), std::move(lattices)); };
-  if (team_.is_alone())  // nothing is made
-    take();
-  else
     record.clock.time(Stage::convert, take);
-  record_matrix();
-  if (!team_.is_alone())
+    record_matrix();
     report_matrix();
+  }
 }
 
 void SystemSolver::report_matrix() {

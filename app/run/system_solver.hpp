@@ -1,9 +1,9 @@
 #pragma once
 
 #include "app/config/run_config.hpp"
-#include "app/run/rank_team.hpp"
+#include "app/launch/team.hpp"
+#include "app/results/run_log.hpp"
 #include "app/run/run_device.hpp"
-#include "app/run/run_log.hpp"
 #include "app/run/shared_matrix.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/rank_rows.hpp"
@@ -30,7 +30,7 @@ namespace poisson::app {
 class SystemSolver {
 public:
   /// The arguments outlive this.
-  SystemSolver(RunConfig const& config, RankTeam& team, RunDevice& device, RunLog& log)
+  SystemSolver(RunConfig const& config, Team& team, RunDevice& device, RunLog& log)
       : config_(config), team_(team), device_(device), log_(log) {}
 
   /// Takes the rows of this rank, and converts own rows among themselves to the format of the configuration, in the backend's
@@ -65,7 +65,7 @@ public:
   [[nodiscard]] HostVector<double> correction(std::span<double const> r, double tolerance);
 
   [[nodiscard]] SharedMatrix const& matrix() const { return *matrix_; }
-  [[nodiscard]] RankTeam& team() const { return team_; }
+  [[nodiscard]] Team& team() const { return team_; }
   [[nodiscard]] RunLog& log() const { return log_; }
 
 private:
@@ -77,7 +77,7 @@ private:
   void record_devices();
 
   RunConfig const& config_;
-  RankTeam& team_;
+  Team& team_;
   RunDevice& device_;
   RunLog& log_;
   std::optional<SharedMatrix> matrix_;

@@ -14,7 +14,7 @@ OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output", "assembly/dealii
 # Rooms of a layer, lowest first: each may include itself and those before it.
 ROOMS = {"assembly": ["text.hpp", "parallel.hpp", "expression", "problem.hpp", "mesh", "space", "dealii", "system", "discretization.hpp", "discretization.cpp"],
          "gpu": ["core", "kernels", "formats", "elements", "preconditioners", "solvers", "spectral", "peers"],
-         "app": ["mpi", "io", "config", "analysis", "run", "bench", "cli"]}
+         "app": ["mpi", "io", "config", "analysis", "launch", "domain", "plan", "results", "run", "sweep", "bench", "cli"]}
 NAMESPACES = {"gpu": "poisson", "assembly": "poisson::assembly", "output": "poisson::output", "app": "poisson::app"}
 
 
@@ -55,6 +55,27 @@ def test_rooms_of_a_layer_go_one_way(layer):
             bad.append(f"{name} includes {target}")
     assert not bad, bad
     assert seen == set(rooms)
+
+
+# One rank is a team of one: what is_alone() decides, has to be decided twice. These files ask so often, and why:
+ASKS_FOR_OTHER_RANKS = {
+    "gpu/core/communicator.hpp": 5,  # what it is, and messages that alone are copies
+    "app/launch/team.hpp": 6,  # together(body) is body(); " on 3 ranks"
+    "app/launch/backend_choice.cpp": 1,  # devices of a machine are shared out
+    "app/domain/domain.cpp": 1,  # one Discretization for cells around and own cells
+    "app/results/results.cpp": 2,  # names of pieces; figures of ranks
+    "app/run/run.cpp": 1,  # two forecasts of memory
+    "app/run/shared_matrix.cpp": 2,  # a Matrix, or the part of one
+    "app/run/system_solver.cpp": 5,  # what the solver is told of the matrix; bandwidth is measured on one rank
+    "gpu/preconditioners/lanczos.cpp": 1,  # a sum that need not leave the device
+    "gpu/solvers/gathered_sum.hpp": 2,  # the same
+    "gpu/solvers/solver.cpp": 5,  # CUDA graphs; where levels begin
+    "app/bench/bench.cpp": 1, "app/bench/matrices.cpp": 6, "app/bench/products.cpp": 1, "app/bench/session.cpp": 3, "app/bench/solve.cpp": 3}
+
+
+def test_few_places_ask_whether_there_are_other_ranks():
+    found = {path.relative_to(ROOT).as_posix(): len(re.findall(r"\bis_alone\(\)", path.read_text())) for layer in LAYERS for path in sources(layer)}
+    assert {name: count for name, count in found.items() if count} == ASKS_FOR_OTHER_RANKS
 
 
 # Two layers that define one name in the same namespace would be undefined behaviour that the order of linking decides.

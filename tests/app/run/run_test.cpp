@@ -75,7 +75,7 @@ protected:
     fs::remove_all(out);
     settings.push_back("output.directory=" + out.string());
     std::string const path = file(text).string();
-    auto const run_by = [&](RankTeam& team) {
+    auto const run_by = [&](Team& team) {
       Configuration const configuration = load_configuration(path, settings);
       RunOptions options;
       options.path = path;
@@ -90,7 +90,7 @@ protected:
       code = run_by(alone_team());
     else
       testing::ThreadRanks::run(ranks, [&](Communicator& communicator) {
-        RankTeam team(communicator);
+        Team team(communicator);
         ExitCode const mine = run_by(team);
         if (team.is_first())
           code = mine;

@@ -1,0 +1,78 @@
+#pragma once
+
+#include "app/config/run_config.hpp"
+#include "app/domain/ties.hpp"
+#include "app/launch/team.hpp"
+#include "assembly/discretization.hpp"
+#include "assembly/mesh/box_partition.hpp"
+#include "assembly/space/lattice_pieces.hpp"
+#include "assembly/space/nested_spaces.hpp"
+#include "gpu/core/rank_rows.hpp"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+/// What this rank has of the mesh, and the rows that follow from it. A rank without others has the whole mesh (is_whole): `around`
+/// and `own` are one object then, its unknowns are the rows, and the lists of places and numbers are empty.
+struct Domain {
+  assembly::MeshSummary whole;
+  std::optional<assembly::BoxPartition> box;              ///< of a box
+  std::shared_ptr<assembly::Discretization> around, own;  ///< the cells around own rows; own cells. Null without cells
+  std::int64_t n_rows = 0;
+  HostVector<std::int32_t> places;   ///< of the unknowns around: the row, or n_rows and the ghost
+  std::vector<std::int32_t> in_own;  ///< the unknowns of own cells among those around
+  std::vector<RankNeighbor> neighbors;
+  std::optional<bool> pure_neumann;  ///< none: known when all parts are assembled
+  std::vector<RankTie> ties;         ///< by the unknown
+  std::vector<std::string> notes;
+  std::shared_ptr<assembly::NestedLattices const> nested;  ///< of lattices, on all ranks
+  std::shared_ptr<assembly::LatticePieces const> pieces;   ///< the same; who has which
+
+  [[nodiscard]] bool is_whole() const { return around != nullptr && around == own; }
+  /// The values at the unknowns of `own` among values at those of `around`. Where both are one, `storage` stays as it is.
+  [[nodiscard]] std::span<double const> of_own_cells(HostVector<double> const& values, HostVector<double>& storage) const;
+  /// Whether a row of this rank belongs to an unknown of `around`, for all of these.
+  [[nodiscard]] std::vector<std::uint8_t> have_rows() const;
+  /// Those of own rows among values at the unknowns of `around`.
+  [[nodiscard]] HostVector<double> of_own_rows(std::span<double const> values) const;
+  /// The numbers in the whole mesh of own rows.
+  [[nodiscard]] std::vector<std::int64_t> row_numbers() const;
+  /// The number in the whole mesh of a cell of `own`, and of an unknown of it.
+  [[nodiscard]] std::int64_t cell_of_whole(std::int64_t cell) const;
+  [[nodiscard]] std::int64_t unknown_of_whole(std::int64_t unknown) const;
+  /// The same for an unknown of `around`.
+  [[nodiscard]] std::int64_t around_of_whole(std::int64_t unknown) const;
+
+  /// For these numbers. Of a box: own cells, and the order of the elements and cells of the whole.
+  assembly::BoxPart part, part_around;
+  int order = 1;
+  std::array<std::int64_t, 3> cells{};
+  std::vector<std::int32_t> own_cells, own_unknowns, around_unknowns;  ///< of other meshes
+  std::vector<std::int32_t> around_cells;                              ///< of lattices, until they are assembled
+  HostVector<std::int32_t> own_nodes;                                  ///< the same; see PartOfSpace
+};
+
+/// What is to be known of a problem before its mesh is made: called with the checked problem on every rank that makes the mesh or
+/// a part of it. Throws where the run cannot go on. Returns what the matrix will be assembled into, for the check of memory.
+using Forecaster = std::function<assembly::AssembledInto(assembly::CheckedProblem const&)>;
+
+[[nodiscard]] Forecaster no_forecast();
+
+/// What this rank has. Collective. Throws as Discretization.
+[[nodiscard]] Domain make_domain(RunConfig const& config, Team& team, Forecaster const& forecast = no_forecast());
+
+/// The node of the mesh that is nearest to x; of equally near ones the lowest, by z, then y, then x. Collective.
+[[nodiscard]] std::array<double, 3> nearest_node(Domain const& mesh, Team& team, std::array<double, 3> const& x);
+
+/// Whether it is so on one rank at least, for every entry of lists of equal length. Collective.
+[[nodiscard]] std::vector<bool> any_in_lists(Communicator& ranks, std::vector<bool> const& mine);
+
+}  // namespace poisson::app

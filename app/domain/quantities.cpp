@@ -1,0 +1,205 @@
+#include "app/domain/quantities.hpp"
+
+#include "assembly/system/boundary_flux.hpp"
+#include "gpu/core/communicator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+namespace poisson::app {
+
+namespace {
+
+/// Every entry becomes the least over the ranks.
+void least_of_lists(Communicator& ranks, std::vector<double>& values) {
+  combine_lists(
+      ranks, std::span(values), [](double& least, double value) { least = std::min(least, value); }, Communicator::Order::of_ranks);
+}
+
+/// Boundaries, or surfaces inside the mesh, from what the ranks have of them; all of these ids.
+std::map<unsigned, assembly::BoundaryFlux> sum_faces(Communicator& ranks, std::set<unsigned> const& ids,
+                                                     std::map<unsigned, assembly::BoundaryFlux> const& mine) {
+  std::vector<double> sums, least;  // of largest values their negatives
+  for (unsigned const id : ids) {
+    auto const found = mine.find(id);
+    assembly::BoundaryFlux const faces = found == mine.end() ? assembly::BoundaryFlux{} : found->second;
+    sums.insert(sums.end(), {faces.area, faces.flux, faces.integral_u});
+    least.insert(least.end(), {faces.min, -faces.max});
+  }
+  sum_lists(ranks, std::span(sums));
+  least_of_lists(ranks, least);
+  std::map<unsigned, assembly::BoundaryFlux> all;
+  std::size_t i = 0;
+  for (unsigned const id : ids) {
+    all[id] = {sums[3 * i], sums[3 * i + 1], sums[3 * i + 2], least[2 * i], -least[2 * i + 1]};
+    ++i;
+  }
+  return all;
+}
+
+/// The quantities of the whole from those of parts, without the places of the extremes.
+assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mesh,
+                           std::optional<assembly::Quantities> const& mine) {
+  auto const of = [](auto const& map, unsigned id) {
+    auto const found = map.find(id);
+    return found == map.end() ? typename std::decay_t<decltype(map)>::mapped_type{} : found->second;
+  };
+  // Least values; of largest ones their negatives.
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> least{mine ? mine->min : infinity, mine ? -mine->max : infinity};
+  auto const add_range = [&](auto const& values) { least.insert(least.end(), {values.min, -values.max}); };
+  for (unsigned const id : mesh.material_ids)
+    add_range(mine ? of(mine->materials, id) : assembly::MaterialValues{});
+  least_of_lists(ranks, least);
+  auto next_least = least.begin();
+  auto const set_range = [&](auto& values) {
+    values.min = *next_least++;
+    values.max = -*next_least++;
+  };
+  assembly::Quantities all;
+  set_range(all);
+  for (unsigned const id : mesh.material_ids)
+    set_range(all.materials[id]);
+
+  std::vector<double> list{mine ? mine->integral_u : 0, mine ? mine->energy : 0};
+  for (unsigned const id : mesh.material_ids) {
+    assembly::MaterialValues const values = mine ? of(mine->materials, id) : assembly::MaterialValues{};
+    list.insert(list.end(), {mine ? of(mine->volumes, id) : 0, values.integral_u, values.energy});
+  }
+  sum_lists(ranks, std::span(list));
+  auto next = list.begin();
+  all.integral_u = *next++;
+  all.energy = *next++;
+  double volume = 0;
+  for (unsigned const id : mesh.material_ids) {
+    volume += all.volumes[id] = *next++;
+    all.materials[id].integral_u = *next++;
+    all.materials[id].energy = *next++;
+  }
+  all.boundaries = sum_faces(ranks, mesh.boundary_ids, mine ? mine->boundaries : std::map<unsigned, assembly::BoundaryFlux>{});
+  all.mean = all.integral_u / volume;
+  return all;
+}
+
+}  // namespace
+
+assembly::Quantities quantities_of(Domain const& mesh, Team& team, std::span<double const> u_around, std::span<double const> u,
+                                   std::span<double const> u_low) {
+  if (mesh.is_whole())
+    return mesh.own->quantities(u, {}, u_low);
+  std::optional<assembly::Quantities> mine;
+  assembly::BoundaryFluxes by_residuals;
+  team.together([&] {
+    // The residuals of a part's own cells are not all that an unknown on its rim has; those of the cells around are.
+    if (mesh.own)
+      mine = mesh.own->quantities(u, std::vector<std::uint8_t>(u.size(), 0));
+    if (mesh.around)
+      by_residuals = mesh.around->residual_fluxes(u_around, mesh.have_rows(), u_low);
+    for (assembly::PeriodicFlux& flux : by_residuals.periodic)
+      flux.node.number = mesh.around_of_whole(flux.node.number);
+  });
+  assembly::Quantities all = merge(team.communicator(), mesh.whole, mine);
+  assembly::ExtremePlaces places;
+  team.together([&] {
+    if (mesh.own)
+      places = mesh.own->extreme_places(u, all.most_low(), all.least_high());
+  });
+  auto const add = [](assembly::ExtremePlaces& whole, assembly::ExtremePlaces const& of_rank) { whole.add(of_rank); };
+  places = combined(team.communicator(), places, add, Communicator::Order::of_ranks);
+  all.min_at = *places.low;
+  all.max_at = *places.high;
+  if (mesh.whole.periodic) {
+    auto const periodic = gather_lists(team.communicator(), by_residuals.periodic);
+    team.on_first([&] { mesh.around->add_periodic_fluxes(periodic, by_residuals); });  // of all, so one adds them
+  }
+  std::vector<double> fluxes;
+  for (unsigned const id : mesh.whole.boundary_ids)
+    fluxes.push_back(by_residuals.boundaries[id].flux);
+  sum_lists(team.communicator(), std::span(fluxes));
+  auto next = fluxes.begin();
+  for (unsigned const id : mesh.whole.boundary_ids)
+    all.boundaries[id].flux += *next++;
+  auto surfaces = sum_faces(team.communicator(), mesh.whole.inner_ids, by_residuals.surfaces);
+  std::erase_if(surfaces, [](auto const& of) { return of.second.area == 0; });  // the id of a boundary, and no condition
+  all.add_surfaces(surfaces, mesh.whole.conditioned_surfaces);
+  return all;
+}
+
+assembly::DataFindings data_of(Domain const& mesh, Team& team, RunConfig const& config) {
+  if (mesh.is_whole())
+    return mesh.own->data_findings();
+  assembly::DataFindings mine, all;
+  std::size_t const n_sources = config.problem.point_sources.size() + config.problem.line_sources.size();
+  team.together([&] {
+    if (mesh.own)
+      mine = mesh.own->data_findings();
+  });
+  Communicator& ranks = team.communicator();
+  auto const ranges = gather(ranks, mine.ranges);
+  team.together([&] {
+    // Faces with other conditions at an unknown on the rim of own cells may be other ranks'; all cells around own rows are here.
+    if (mesh.around) {
+      assembly::DataFindings at_rows;
+      for (auto const& of_rank : ranges) {
+        assembly::DataFindings part;
+        part.ranges = of_rank;
+        at_rows.add(part);
+      }
+      mesh.around->add_dirichlet_findings(mesh.have_rows(), at_rows);
+      mine.meeting = at_rows.meeting;
+      mine.sources = at_rows.sources;
+    }
+    mine.sources.resize(n_sources);
+  });
+  auto const sizes = gather(ranks, static_cast<std::int64_t>(mine.jumps.size()));
+  auto const jumps = gather_lists(ranks, mine.jumps);
+  auto const sources = gather_lists(ranks, mine.sources);
+  auto const meetings = gather(ranks, mine.meeting);
+  auto next_jump = jumps.begin();
+  auto next_source = sources.begin();
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    assembly::DataFindings part;
+    part.jumps.assign(next_jump, next_jump + sizes[rank]);
+    part.sources.assign(next_source, next_source + static_cast<std::ptrdiff_t>(n_sources));
+    next_jump += sizes[rank];
+    next_source += static_cast<std::ptrdiff_t>(n_sources);
+    part.ranges = ranges[rank];
+    part.meeting = meetings[rank];
+    all.add(part);
+  }
+  return all;
+}
+
+std::pair<double, double> range_of_k(Domain const& mesh, Team& team, std::span<double const> u_around) {
+  std::array<double, 2> mine{std::numeric_limits<double>::infinity(), 0};
+  team.together([&] {
+    if (!mesh.around)
+      return;
+    auto const residual = mesh.around->residual(u_around, {});
+    mine = {residual.smallest_k, residual.largest_k};
+  });
+  return {-max_over(team.communicator(), -mine[0]), max_over(team.communicator(), mine[1])};
+}
+
+assembly::ErrorNorms errors_of(Domain const& mesh, Team& team, std::span<double const> u) {
+  if (mesh.is_whole())  // sqrt(x * x) may be another number than x
+    return mesh.own->errors(u);
+  assembly::ErrorNorms mine;
+  team.together([&] {
+    if (mesh.own)
+      mine = mesh.own->errors(u);
+  });
+  Communicator& ranks = team.communicator();
+  return {std::sqrt(sum_over(ranks, mine.l2 * mine.l2)), std::sqrt(sum_over(ranks, mine.h1_seminorm * mine.h1_seminorm)),
+          max_over(ranks, mine.linf)};
+}
+
+}  // namespace poisson::app

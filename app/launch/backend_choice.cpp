@@ -1,0 +1,26 @@
+#include "app/launch/backend_choice.hpp"
+
+#include "app/launch/launch.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/kernels/backends.hpp"
+
+namespace poisson::app {
+
+BackendChoice choose_backend(std::optional<Backend> wanted, Team& team) {
+  BackendChoice choice;
+  Communicator& ranks = team.communicator();
+  if (!ranks.is_alone() && wanted != Backend::cpu)
+    if (int const count = cuda_device_count(), number = rank_on_host(ranks); count > 0)
+      choice.device = number % count;
+  if (wanted != Backend::cpu)
+    choice.no_cuda = why_no_cuda(choice.device);
+  team.together([&] {
+    if (wanted == Backend::cuda && !choice.no_cuda.empty())
+      throw EnvironmentError("backend cuda: " + choice.no_cuda);
+  });
+  bool const all_have_one = !any_of_ranks(ranks, !choice.no_cuda.empty());
+  choice.backend = wanted.value_or(all_have_one ? Backend::cuda : Backend::cpu);
+  return choice;
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,103 @@
+#include "app/results/report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace poisson::app {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool standard(std::string_view name) {
+  constexpr auto names =
+      std::to_array<std::string_view>({"min", "max", "mean", "energy", "integral_u", "integral_f", "min_at", "max_at"});
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string point_text(nlohmann::ordered_json const& x) {
+  return "(" + number_text(x[0], 6) + ", " + number_text(x[1], 6) + ", " + number_text(x[2], 6) + ")";
+}
+
+/// Extremes and integrals, what flows out where, then what the user asks for.
+void add_quantities(QuantityTable const& quantities, std::set<std::string> const& free_surfaces, std::string const& name,
+                    std::string const& unit, std::vector<std::pair<std::string, std::string>>& rows) {
+  auto const of = [&](std::string_view wanted) -> nlohmann::ordered_json const& {
+    return std::find_if(quantities.begin(), quantities.end(), [&](auto const& q) { return q.first == wanted; })->second;
+  };
+  rows.emplace_back(name == "u" ? "solution" : name, "min " + number_text(of("min"), 6) + " at " + point_text(of("min_at")) +
+                                                         ", max " + number_text(of("max"), 6) + " at " + point_text(of("max_at")) +
+                                                         ", mean " + number_text(of("mean"), 6) + (unit.empty() ? "" : " " + unit));
+  rows.emplace_back("integrals", "of f " + number_text(of("integral_f"), 6) + ", of u " + number_text(of("integral_u"), 6) +
+                                     "; energy " + number_text(of("energy"), 6) + " (1/2 int k |grad u|^2)");
+  constexpr std::size_t most = 8;
+  std::string fluxes, through;
+  std::size_t count = 0;
+  for (auto const& [quantity, value] : quantities) {
+    if (quantity.starts_with("flux.") && free_surfaces.contains(quantity.substr(5)))
+      through += (through.empty() ? "" : ", ") + quantity.substr(5) + ": " + number_text(value, 6);
+    else if (quantity.starts_with("flux.") && ++count <= most)
+      fluxes += (count > 1 ? ", " : "") + quantity.substr(5) + ": " + number_text(value, 6);
+    else if (quantity.starts_with("probe."))
+      rows.emplace_back(quantity, value.is_number() ? number_text(value, 6) : point_text(value));
+    else if (quantity.find('.') == std::string::npos && !standard(quantity))
+      rows.emplace_back(quantity, value.is_number() ? number_text(value, 6) : "not a finite number");
+  }
+  if (count > 0)
+    rows.emplace_back("flux",
+                      "out of boundary " + fluxes + (count > most ? ", ... (" + std::to_string(count) + " boundaries)" : ""));
+  if (!through.empty())
+    rows.emplace_back("flux", "through surface " + through);
+}
+
+}  // namespace
+
+void print_closing_table(ResultRecord const& r, fs::path const& directory, Console& console) {
+  double const share = r.copy_bandwidth > 0 ? r.bandwidth() / r.copy_bandwidth : 0;
+  std::vector<std::pair<std::string, std::string>> rows{
+      {"status", std::string(name_of(r.status)) + (r.reason.empty() ? "" : ": " + r.reason)},
+      r.system
+          ? std::pair<std::string, std::string>("system", "A = " + r.system->matrix + ", b = " + r.system->rhs_name())
+          : std::pair<std::string, std::string>("cells", with_thousands(r.mesh.cells) + " of order " + std::to_string(r.order)),
+      {"unknowns", with_thousands(r.dofs)},
+      {"non-zeros", with_thousands(r.nnz)},
+      {"matrix", std::string(name_of(r.format)) + ", " + bytes_text(static_cast<double>(r.matrix_bytes)) + ", " +
+                     number_text(100.0 * static_cast<double>(r.matrix_bytes) / static_cast<double>(r.csr_bytes)) + " % of csr" +
+                     (r.format_reason.empty() ? "" : " (" + r.format_reason + ")")},
+      {"iterations", with_thousands(r.result.iterations) + " of " + std::string(name_of(r.solver.method)) + ", preconditioner " +
+                         std::string(name_of(r.solver.preconditioner))},
+      {"residual", number_text(r.result.residual_recursive) + " recursive, " + number_text(r.residual_true) + " true (tolerance " +
+                       number_text(r.solver.tolerance) + ")"}};
+  if (!r.quantities.empty())
+    add_quantities(r.quantities, r.mesh.free_surfaces(), r.name, r.unit, rows);
+  if (r.errors)
+    rows.emplace_back("error", "L2 " + number_text(r.errors->l2, 6) + ", H1 seminorm " + number_text(r.errors->h1_seminorm, 6) +
+                                   ", max " + number_text(r.errors->linf, 6));
+  rows.emplace_back("solve",
+                    seconds_text(r.result.seconds) + ", " +
+                        (r.result.iterations > 0
+                             ? seconds_text(r.result.seconds / static_cast<double>(r.result.iterations)) + " an iteration, "
+                             : "") +
+                        number_text(r.bandwidth() / 1e9) + " GB/s" +
+                        (share > 0 ? ", " + number_text(100 * share) + " % of the measured copy bandwidth of " +
+                                         number_text(r.copy_bandwidth / 1e9) + " GB/s"
+                                   : " (copy bandwidth not measured in so short a run; see poisson info)"));
+  rows.emplace_back("total", seconds_text(r.clock.total()));
+  rows.emplace_back(
+      "memory",
+      bytes_text(static_cast<double>(r.host_peak_bytes)) + " on the host at most" +
+          (r.device_peak_bytes > 0 ? ", " + bytes_text(static_cast<double>(r.device_peak_bytes)) + " on the device" : ""));
+  std::string files;
+  for (auto const& name : r.files)
+    files += (files.empty() ? "" : ", ") + name;
+  rows.emplace_back("files", directory.string() + "/ " + files);
+  console.line();
+  console.table(rows);
+}
+
+}  // namespace poisson::app

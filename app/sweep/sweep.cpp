@@ -1,0 +1,405 @@
+#include "app/sweep/sweep.hpp"
+
+#include "app/analysis/snapshots.hpp"
+#include "app/io/results_directory.hpp"
+#include "app/launch/exit_code.hpp"
+#include "app/results/report_page.hpp"
+#include "app/results/solution_fields.hpp"
+#include "app/sweep/sweep_summary.hpp"
+#include "gpu/core/interrupt.hpp"
+#include "gpu/core/threads.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "output/files/directory_lock.hpp"
+#include "output/vtk/vtk_files.hpp"
+
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <sstream>
+
+namespace poisson::app {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+SweepAnalysis analyse_cases(std::vector<SweepCase> const& cases, RunConfig const& config, RunOptions const& options,
+                            ResultsDirectory& directory, Console& console) {
+  SweepAnalysis result;
+  Timer const timer;
+  std::vector<Snapshot> snapshots;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SweepCase const& c = cases[i];
+    snapshots.push_back({i, c.values, c.configuration ? &*c.configuration : nullptr, directory.path() / c.directory,
+                         text_in(c.result, "/status") == "converged", number_in(c.result, "/solver/seconds"),
+                         number_in(c.result, "/timing/total")});
+  }
+  set_thread_count(options.threads);
+  std::unique_ptr<Context> context;
+  for (std::size_t i = 0; i < config.analysis.size(); ++i) {
+    AnalysisSpec const& spec = config.analysis[i];
+    if (spec.of != AnalysisOf::snapshots)
+      continue;
+    Json& entry = result.entries.emplace_back(Json{{"of", name_of(spec.of)}});
+    AnalysisOutput const output{directory, console, analysis_prefix(i, spec), entry};
+    try {
+      try_analysis(i, spec, output, result.failure, [&] {
+        if (!context)
+          context = make_context(config.backend.value_or(why_no_cuda().empty() ? Backend::cuda : Backend::cpu));
+        analyse_snapshots(snapshots, config.sweep.axes, spec, *context, output);
+      });
+    } catch (Interrupted const&) {
+      if (!result.failure)
+        result.failure = std::current_exception();
+      break;
+    }
+  }
+  console.end_progress();
+  result.seconds = timer.seconds();
+  console.stage("analysis", result.seconds, std::to_string(result.entries.size()) + " of singular values");
+  return result;
+}
+
+/// Makes the folder of the cases, anew or as an earlier sweep left it. Anew, files that no sweep has written stay.
+void make_cases_folder(fs::path const& folder, bool anew) {
+  std::error_code ignored, made;
+  std::vector<fs::path> earlier;
+  if (anew)
+    for (auto const& entry : fs::directory_iterator(folder, ignored))
+      if (entry.is_directory(ignored) && !entry.is_symlink(ignored) && entry.path().filename().string().starts_with("case_"))
+        earlier.push_back(entry.path());
+  for (auto const& directory : earlier)
+    if (std::string const writer = output::writer_of(directory); !writer.empty())
+      throw InputError("output.directory", "'" + directory.string() + "' is being written to by another run (" + writer +
+                                               "); wait for its end, or choose another directory with --output DIR");
+  for (auto const& directory : earlier) {
+    for (auto const& name : files_of_earlier_run(directory))
+      fs::remove(directory / name, ignored);
+    fs::remove(directory / case_log, ignored);
+    fs::remove(directory, ignored);  // fails, as it should, when there is something in it
+  }
+  fs::create_directories(folder, made);
+  if (made)
+    throw EnvironmentError("cannot create '" + folder.string() + "': " + made.message());
+}
+
+/// Runs what is waiting, each case in a process of its own, `jobs` at a time; an interrupt is passed on to them and waited for. The
+/// j-th of those that run at a time gets a device of its own, or shares it where there are fewer.
+void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration, SweepOptions const& options, int jobs,
+               std::vector<std::string> const& devices, int lock, Console& console) {
+  fs::path const root = configuration.config().output.directory;
+  struct Running {
+    std::size_t index, place;
+    Timer timer;
+  };
+  std::map<pid_t, Running> running;
+  std::vector<bool> taken(static_cast<std::size_t>(jobs));
+  std::size_t next = 0;
+  auto ended = std::count_if(cases.begin(), cases.end(), [](SweepCase const& c) { return c.exit_code >= 0; });
+  bool stopping = false;
+  while (true) {
+    while (!interrupt_requested() && static_cast<int>(running.size()) < jobs && next < cases.size()) {
+      SweepCase& c = cases[next++];
+      if (c.exit_code >= 0)
+        continue;
+      auto const place = static_cast<std::size_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
+      try {
+        Program program = program_of_case(c, configuration, options, devices, place);
+        program.kept_descriptor = lock;
+        std::error_code ignored;
+        fs::create_directories(program.log.parent_path(), ignored);
+        pid_t const pid = start(program);
+        running.emplace(pid, Running{next - 1, place, Timer()});
+        taken[place] = true;
+      } catch (std::exception const& error) {
+        c.error = error.what();
+        c.exit_code = exit_code_of(std::current_exception());
+      }
+    }
+    if (interrupt_requested() && !stopping) {
+      stopping = true;
+      for (auto const& [pid, job] : running)
+        kill(pid, SIGINT);  // a terminal has sent it to them already; a second one is harmless
+    }
+    if (running.empty())
+      break;
+    int state = 0;
+    pid_t const pid = waitpid(-1, &state, WNOHANG);
+    if (pid <= 0) {  // polled, so that an interrupt is seen at once
+      usleep(10'000);
+      continue;
+    }
+    auto const found = running.find(pid);
+    if (found == running.end())
+      continue;
+    SweepCase& c = cases[found->second.index];
+    c.seconds = found->second.timer.seconds();
+    taken[found->second.place] = false;
+    running.erase(found);
+    if (WIFSIGNALED(state) && stopping)
+      continue;  // it had just been started; it is not run
+    take_result(c, WIFEXITED(state) ? WEXITSTATUS(state) : exit_environment, root);
+    if (WIFSIGNALED(state))
+      c.error = std::string("the process was ended by signal ") + std::to_string(WTERMSIG(state)) + " (" +
+                strsignal(WTERMSIG(state)) + ")";
+    ++ended;
+    console.stage(std::to_string(ended) + "/" + std::to_string(cases.size()), c.seconds,
+                  values_text(c, configuration.config().sweep.axes) + ": " +
+                      (c.error.empty() ? text_in(c.result, "/status") : "failed: " + c.error));
+  }
+}
+
+/// The name of the file that lists the solutions of all cases for ParaView.
+std::string collection_name(RunConfig const& config, std::string const& configuration_file) {
+  std::string const stem = configuration_stem(configuration_file);
+  return (stem.empty() ? "sweep" : stem) + (pvd_may_name(vtk_file_name(config)) ? ".pvd" : ".hdf.series");
+}
+
+/// All that a sweep writes into its directory, beside sweep.json and the cases.
+std::vector<std::string> names_of_summary(RunConfig const& config, std::string const& configuration_file) {
+  std::vector<std::string> names{"sweep.csv", collection_name(config, configuration_file)};
+  if (config.output.report)
+    names.emplace_back(report_file);
+  for (std::size_t i = 0; i < config.analysis.size(); ++i)
+    if (auto const& spec = config.analysis[i]; spec.of == AnalysisOf::snapshots)
+      names.push_back(analysis_prefix(i, spec) + "_*");
+  return names;
+}
+
+/// What a summary says of cases without a result.
+struct Incomplete {
+  int exit_code;
+  std::string advice;
+  std::string error;  ///< empty: none
+};
+
+/// Writes and tells what the cases have given, and returns the exit code.
+ExitCode summarize(std::vector<SweepCase> const& cases, RunConfig const& config, RunOptions const& options,
+                   ResultsDirectory& directory, Console& console, Incomplete const& incomplete) {
+  bool const complete = std::none_of(cases.begin(), cases.end(), [](SweepCase const& c) {
+    return c.exit_code < 0 || (c.result.is_object() && c.result.value("status", "") == "interrupted");
+  });
+  SweepAnalysis analysis;
+  if (complete && has_snapshots(config))
+    analysis = analyse_cases(cases, config, options, directory, console);
+  int code = complete && !analysis.failure ? exit_done : analysis.failure ? exit_code_of(analysis.failure) : incomplete.exit_code;
+  for (auto const& c : cases)
+    code = std::max(code, c.exit_code);
+  if (!complete && was_interrupted())
+    code = interrupted_code();  // the cases may have ended by another signal
+  directory.ensure_writable();
+  write_summary(cases, config, options.path, {complete, code}, collection_name(config, options.path), analysis, directory);
+  if (directory.failure())
+    code = std::max<int>(code, exit_environment);
+  print_summary(cases, config, console);
+  if (!complete)
+    console.line(incomplete.advice);
+  std::string files;
+  for (auto const& file : directory.files())
+    files += file + ", ";
+  console.line("  files: " + directory.path().string() + "/ " + files + cases_folder + "/");
+
+  auto const failed = std::find_if(cases.begin(), cases.end(), [](SweepCase const& c) { return !c.error.empty(); });
+  if (failed != cases.end()) {
+    auto const count = std::count_if(cases.begin(), cases.end(), [](SweepCase const& c) { return !c.error.empty(); });
+    std::cerr << "poisson: error: " << count << " of " << cases.size() << " cases failed; case " << failed - cases.begin() << ": "
+              << failed->error << std::endl;
+  } else if (analysis.failure)
+    std::rethrow_exception(analysis.failure);
+  else if (directory.failure())
+    std::rethrow_exception(directory.failure());
+  else if (!incomplete.error.empty())
+    tell_failure(incomplete.error);
+  else if (console.quiet() && code != exit_done) {
+    auto const bad = std::find_if(cases.begin(), cases.end(), [](SweepCase const& c) { return c.exit_code != exit_done; });
+    auto const count = std::count_if(cases.begin(), cases.end(), [](SweepCase const& c) { return c.exit_code != exit_done; });
+    std::cerr << "poisson: " << count << " of " << cases.size() << " cases are not converged; case " << bad - cases.begin() << ": "
+              << (bad->exit_code < 0 ? status_of(*bad) : text_in(bad->result, "/status") + ": " + text_in(bad->result, "/reason"))
+              << std::endl;
+  }
+  return static_cast<ExitCode>(code);
+}
+
+/// Numbers that increase as "0,3-5", which is also how Slurm takes those of an array.
+std::string ranges_text(std::vector<std::size_t> const& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1)
+      ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(numbers[i]) + (last > i ? "-" + std::to_string(numbers[last]) : "");
+    i = last + 1;
+  }
+  return text;
+}
+
+/// The devices that --gpus shares out; none without it. Takes no memory of any.
+std::vector<std::string> devices_of(SweepOptions const& options, std::vector<SweepCase> const& cases) {
+  if (options.gpus.empty())
+    return {};
+  if (std::all_of(cases.begin(), cases.end(),
+                  [](SweepCase const& c) { return !c.configuration || c.configuration->config().backend == Backend::cpu; }))
+    throw InputError("backend", "is cpu, where --gpus has nothing to share out; leave --gpus out, or take backend auto or cuda");
+  int const present = cuda_device_count();
+  if (present == 0)
+    throw EnvironmentError("--gpus: " + why_no_cuda());
+  return devices_for_cases(options.gpus, present, std::getenv("CUDA_VISIBLE_DEVICES"));
+}
+
+}  // namespace
+
+std::vector<std::string> devices_for_cases(std::string const& gpus, int present, char const* visible) {
+  std::vector<std::string> names;  // of the devices in this process, for others that start with the same numbering
+  if (visible != nullptr) {
+    std::istringstream list(visible);
+    for (std::string name; std::getline(list, name, ',');)
+      names.push_back(name);
+  }
+  for (auto number = static_cast<int>(names.size()); number < present; ++number)
+    names.push_back(std::to_string(number));
+  auto const refuse = [&] {
+    throw InputError("--gpus must be how many devices to use, from 1 to " + std::to_string(present) +
+                     ", or the numbers of two or more, from 0 to " + std::to_string(present - 1) +
+                     ", separated by commas; found '" + gpus + "'");
+  };
+  std::vector<int> numbers;
+  for (std::size_t begin = 0; begin <= gpus.size();) {
+    std::size_t const end = std::min(gpus.find(',', begin), gpus.size());
+    int number = 0;
+    auto const [stop, error] = std::from_chars(gpus.data() + begin, gpus.data() + end, number);
+    if (error != std::errc() || stop != gpus.data() + end || std::find(numbers.begin(), numbers.end(), number) != numbers.end())
+      refuse();
+    numbers.push_back(number);
+    begin = end + 1;
+  }
+  if (numbers.size() == 1) {
+    if (numbers[0] < 1 || numbers[0] > present)
+      refuse();
+    names.resize(static_cast<std::size_t>(numbers[0]));
+    return names;
+  }
+  std::vector<std::string> chosen;
+  for (int const number : numbers) {
+    if (number < 0 || number >= present)
+      refuse();
+    chosen.push_back(names[static_cast<std::size_t>(number)]);
+  }
+  return chosen;
+}
+
+Program program_of_case(SweepCase const& c, Configuration const& configuration, SweepOptions const& options,
+                        std::vector<std::string> const& devices, std::size_t place) {
+  Program program;
+  program.file = "/proc/self/exe";
+  program.words = {"poisson", "sweep"};
+  program.words.insert(program.words.end(), options.words.begin(), options.words.end());
+  // By name, so that a file that was edited since is noticed.
+  for (std::string const& word : {std::string("--case"), name_of_case(c), std::string("--overwrite")})
+    program.words.push_back(word);
+  if (options.run.threads > 0)
+    program.words.push_back("--threads=" + std::to_string(options.run.threads));
+  if (options.run.verbose)
+    program.words.emplace_back("--verbose");
+  if (options.run.path == stdin_name)
+    program.input = configuration.text();
+  if (!devices.empty())
+    program.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices[place % devices.size()]);
+  program.log = fs::path(configuration.config().output.directory) / c.directory / case_log;
+  return program;
+}
+
+ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given, Console& console) {
+  SweepOptions options = given;
+  RunConfig const& config = configuration.config();
+  fs::path const root = config.output.directory;
+  std::vector<SweepCase> cases = sweep_cases(configuration);
+  auto const devices = devices_of(options, cases);
+  ResultsDirectory directory(root, "sweep.json", names_of_summary(config, options.run.path),
+                             options.run.overwrite || options.resume);
+  std::error_code ignored;
+  if (!options.resume && !options.run.overwrite && fs::exists(root / cases_folder, ignored))
+    throw InputError("output.directory",
+                     "'" + root.string() +
+                         "' holds the cases of an earlier sweep; go on with it by --resume, choose another with --output DIR, or "
+                         "replace it with --overwrite");
+  make_cases_folder(root / cases_folder, options.run.overwrite && !options.resume);
+  if (options.resume)
+    reuse_finished(cases, root);
+
+  auto const waiting =
+      static_cast<int>(std::count_if(cases.begin(), cases.end(), [](SweepCase const& c) { return c.exit_code < 0; }));
+  int const wanted = options.jobs > 0 ? options.jobs : std::max(static_cast<int>(devices.size()), 1);
+  int const jobs = std::clamp(wanted, 1, std::max(waiting, 1));
+  if (options.run.threads == 0 && jobs > 1) {
+    set_thread_count(0);
+    options.run.threads = std::max(1, thread_count() / jobs);
+  }
+  console.line("poisson " POISSON_VERSION ": sweep of " + std::to_string(cases.size()) + " cases from " + options.run.path +
+               (options.resume ? ", " + std::to_string(waiting) + " to do" : ""));
+  for (std::string const& warning : configuration.warnings())
+    console.warning(warning);
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (!cases[i].configuration)
+      console.line("  case " + std::to_string(i) + " (" + values_text(cases[i], config.sweep.axes) +
+                   ") is not valid, and is not run: " + cases[i].error);
+  run_cases(cases, configuration, options, jobs, devices, directory.lock_descriptor(), console);
+  return summarize(cases, config, given.run, directory, console,
+                   {interrupted_code(), "  The sweep is not complete; --resume does what is missing.", ""});
+}
+
+ExitCode collect_sweep(Configuration const& configuration, RunOptions const& options, Console& console) {
+  RunConfig const& config = configuration.config();
+  fs::path const root = config.output.directory;
+  std::vector<SweepCase> cases = sweep_cases(configuration);
+  std::error_code ignored;
+  if (!fs::is_directory(root / cases_folder, ignored))
+    throw InputError("output.directory",
+                     "'" + root.string() +
+                         "' has no cases to collect; name the directory of the sweep by --output DIR, or run its "
+                         "cases with --case K");
+  ResultsDirectory directory(root, "sweep.json", names_of_summary(config, options.path), true);
+  auto const others = collect_cases(cases, root);
+  console.line("poisson " POISSON_VERSION ": results of " + std::to_string(cases.size()) + " cases from " + options.path +
+               ", as they are in " + root.string());
+  for (std::string const& name : others)
+    console.warning((root / cases_folder / name).string() + " is of another configuration, and not collected");
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (SweepCase const& c = cases[i]; c.exit_code < 0) {
+      missing.push_back(i);
+      if (!c.writer.empty())
+        console.line("  case " + std::to_string(i) + " is still running: " + c.writer);
+    }
+  return summarize(cases, config, options, directory, console,
+                   {exit_environment, "  The sweep is not complete; run what is missing with --case, and collect again.",
+                    missing.empty() ? ""
+                                    : std::to_string(missing.size()) + " of " + std::to_string(cases.size()) +
+                                          " cases have no result: " + ranges_text(missing)});
+}
+
+void list_sweep(Configuration const& configuration) {
+  SweepSpec const& sweep = configuration.config().sweep;
+  std::vector<SweepCase> const cases = sweep_cases(configuration);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SweepCase const& c = cases[i];
+    std::cout << i << '\t' << (c.configuration ? name_of_case(c) : "-");
+    for (std::size_t a = 0; a < sweep.axes.size(); ++a)
+      std::cout << '\t' << sweep.axes[a].path << '=' << c.values[a];
+    std::cout << '\n';
+    if (!c.configuration)
+      std::cerr << "poisson: warning: case " << i << " is not valid: " << c.error << '\n';
+  }
+  std::cout << std::flush;
+}
+
+}  // namespace poisson::app
