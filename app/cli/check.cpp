@@ -25,16 +25,31 @@ Backend backend_of(RunConfig const& config) {
   return config.backend.value_or(why_no_cuda().empty() ? Backend::cuda : Backend::cpu);
 }
 
-/// Counts of a problem, and the memory of its run.
+/// Counts of a problem, and the memory of its run on one rank or, of the rank that takes most, on several.
 struct CaseForecast {
   assembly::MeshSummary mesh;
-  MemoryForecast memory;
   std::vector<std::string> notes;  ///< on the mesh file
+  std::optional<MemoryForecast> on_one;
+  std::optional<RankForecast> on_ranks;
+
+  [[nodiscard]] std::vector<MemoryForecast::OfStage> const& host() const { return on_one ? on_one->host : on_ranks->stages; }
+  [[nodiscard]] std::int64_t program() const { return on_one ? on_one->program : on_ranks->program; }
+  [[nodiscard]] std::int64_t host_peak() const {
+    return on_one ? on_one->host_peak() : MemoryForecast::peak(on_ranks->stages).bytes;
+  }
+  [[nodiscard]] std::int64_t device_peak() const { return on_one ? on_one->device_peak() : on_ranks->on_device; }
 };
 
-CaseForecast forecast_of_case(RunConfig const& config) {
-  assembly::CheckedProblem const problem(problem_of(config));
-  return {problem.mesh(), forecast_memory(config, backend_of(config), problem), problem.notes()};
+CaseForecast forecast_of_case(RunConfig const& config, int ranks) {
+  assembly::ProblemSpec spec = problem_of(config);
+  spec.mesh.shared = config.is_box() && ranks > 1;
+  assembly::CheckedProblem const problem(spec);
+  CaseForecast result{problem.mesh(), problem.notes(), {}, {}};
+  if (ranks > 1)
+    result.on_ranks = forecast_of_ranks(config, backend_of(config), ranks, problem);
+  else
+    result.on_one = forecast_memory(config, backend_of(config), problem);
+  return result;
 }
 
 /// The stages as "mesh 1 MiB, solve 2 MiB".
@@ -46,7 +61,7 @@ std::string stages_text(std::vector<MemoryForecast::OfStage> const& stages) {
 }
 
 /// How many cases a sweep has, and the sizes of the smallest and largest. Throws InputError when a case is not valid.
-void print_sweep(Configuration const& configuration, std::ostream& out) {
+void print_sweep(Configuration const& configuration, int ranks, std::ostream& out) {
   std::vector<SweepCase> const cases = sweep_cases(configuration);
   auto const text_of = [&](SweepCase const& c) { return values_text(c, configuration.config().sweep.axes); };
   struct Size {
@@ -73,11 +88,11 @@ void print_sweep(Configuration const& configuration, std::ostream& out) {
         std::string const key = resolved_yaml(relevant);
         auto found = known.find(key);
         if (found == known.end())
-          found = known.emplace(key, forecast_of_case(config)).first;
+          found = known.emplace(key, forecast_of_case(config, ranks)).first;
         Size const size{i, found->second};
         auto const less = [](Size const& a, Size const& b) {
           return a.forecast.mesh.dofs != b.forecast.mesh.dofs ? a.forecast.mesh.dofs < b.forecast.mesh.dofs
-                                                              : a.forecast.memory.host_peak() < b.forecast.memory.host_peak();
+                                                              : a.forecast.host_peak() < b.forecast.host_peak();
         };
         if (!smallest || less(size, *smallest))
           smallest = size;
@@ -92,11 +107,12 @@ void print_sweep(Configuration const& configuration, std::ostream& out) {
   out << "\n# Sweep\n#   cases          " << with_thousands(static_cast<std::int64_t>(cases.size())) << "\n";
   auto const line = [&](char const* name, Size const& size) {
     assembly::MeshSummary const& mesh = size.forecast.mesh;
-    MemoryForecast const& memory = size.forecast.memory;
     out << "#   " << name << (mesh.exact_counts ? "" : "about ") << with_thousands(mesh.dofs) << " unknowns, about "
-        << bytes_text(static_cast<double>(memory.host_peak())) << " on the host"
-        << (memory.device.empty() ? "" : ", " + bytes_text(static_cast<double>(memory.device_peak())) + " on the device")
-        << "; case " << size.number << ": " << text_of(cases[size.number]) << "\n";
+        << bytes_text(static_cast<double>(size.forecast.host_peak())) << " on the host"
+        << (size.forecast.device_peak() == 0
+                ? ""
+                : ", " + bytes_text(static_cast<double>(size.forecast.device_peak())) + " on the device")
+        << (ranks > 1 ? " of the rank with most" : "") << "; case " << size.number << ": " << text_of(cases[size.number]) << "\n";
   };
   if (smallest) {
     line("smallest       ", *smallest);
@@ -213,30 +229,18 @@ std::string extent_text(RunConfig const& config, assembly::MeshSummary const& me
   return lengths + ", from (" + low + ") to (" + high + ")" + (may_bulge ? ", of the vertices before refinement" : "");
 }
 
-void print_forecast(RunConfig const& config, int ranks, RankForecast const& forecast, std::ostream& out) {
-  std::int64_t peak = 0;
-  for (MemoryForecast::OfStage const& stage : forecast.stages)
-    peak = std::max(peak, stage.bytes);
-  out << "# Estimates for " << ranks << " ranks\n";
-  out << "#   extent         " << extent_text(config, forecast.mesh) << "\n";
-  out << "#   cells          " << with_thousands(forecast.mesh.cells) << "\n";
-  out << "#   vertices       " << with_thousands(forecast.mesh.vertices) << "\n";
-  out << "#   unknowns       " << with_thousands(forecast.mesh.dofs) << "\n";
-  out << "#   non-zeros      " << with_thousands(forecast.mesh.nnz) << " (before Dirichlet rows are emptied)\n";
-  out << "#   " << forecast.division << "\n# Of the rank with most of them\n";
-  out << "#   unknowns       " << (forecast.is_exact ? "" : "about ") << with_thousands(forecast.rows) << ", and "
-      << (forecast.is_exact ? "" : "about ") << with_thousands(forecast.ghosts) << " that come from "
-      << (forecast.neighbors > 0 ? std::to_string(forecast.neighbors) + " " : "") << "other ranks in each product\n";
-  out << "#   host memory    about " << bytes_text(static_cast<double>(peak + forecast.program)) << " at most, "
-      << bytes_text(static_cast<double>(forecast.program)) << " of them for the program\n"
-      << "#     by stage     " << stages_text(forecast.stages) << "\n";
-  if (forecast.on_device > 0)
-    out << "#   device memory  about " << bytes_text(static_cast<double>(forecast.on_device)) << " at most\n";
-  out << "#   assembly       " << forecast.assembly << "\n";
-  if (!forecast.format.empty())
-    out << "#   format         " << forecast.format << "\n";
-  out << "#   preconditioner " << name_of(forecast.preconditioner)
-      << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto)" : "") << ", predicted\n";
+/// The format, and what `auto` has compared; of several ranks where it is known.
+void print_format(RunConfig const& config, CaseForecast const& forecast, std::ostream& out) {
+  if (forecast.on_ranks) {
+    if (!forecast.on_ranks->format.empty())
+      out << "#   format         " << forecast.on_ranks->format << "\n";
+    return;
+  }
+  FormatChoice const& choice = forecast.on_one->format;
+  out << "#   format         " << name_of(choice.format) << (config.matrix.format ? "" : " (auto)") << ", predicted for "
+      << name_of(backend_of(config)) << " at a nominal bandwidth:\n";
+  for (std::string const& line : grid_lines(table_of(choice)))
+    out << "#   " << line << "\n";
 }
 
 /// Where the answer goes: nowhere with --quiet. Begins with warnings, and the resolved configuration where it is asked for.
@@ -252,46 +256,43 @@ std::ostream& begin(Configuration const& configuration, CheckOptions const& opti
 
 }  // namespace
 
-int print_check_on_ranks(Configuration const& configuration, int ranks, CheckOptions const& options) {
+int print_check(Configuration const& configuration, int ranks, CheckOptions const& options) {
   RunConfig const& config = configuration.config();
-  print_forecast(config, ranks, forecast_of_ranks(config, backend_of(config), ranks), begin(configuration, options));
-  return 0;
-}
-
-int print_check(Configuration const& configuration, CheckOptions const& options) {
-  RunConfig const& config = configuration.config();
-  CaseForecast const forecast = forecast_of_case(config);
-  auto const& [mesh, memory, notes] = forecast;
+  CaseForecast const forecast = forecast_of_case(config, ranks);
+  assembly::MeshSummary const& mesh = forecast.mesh;
   char const* const about = mesh.exact_counts ? "" : "about ";
 
   std::ostream& out = begin(configuration, options);
-  out << "# Estimates\n";
+  out << "# Estimates" << (ranks > 1 ? " for " + std::to_string(ranks) + " ranks" : "") << "\n";
   out << "#   extent         " << extent_text(config, mesh) << "\n";
   out << "#   cells          " << about << with_thousands(mesh.cells) << "\n";
   out << "#   vertices       " << about << with_thousands(mesh.vertices) << "\n";
   out << "#   unknowns       " << about << with_thousands(mesh.dofs) << "\n";
   out << "#   non-zeros      " << about << with_thousands(mesh.nnz) << " (before Dirichlet rows are emptied)\n";
-  out << "#   host memory    about " << bytes_text(static_cast<double>(memory.host_peak())) << " at most, "
-      << bytes_text(static_cast<double>(memory.program)) << " of them for the program\n"
-      << "#     by stage     " << stages_text(memory.host) << "\n";
-
-  out << "#   assembly       " << memory.assembly << "\n";
-  FormatChoice const& choice = memory.format;
-  bool const on_device = backend_of(config) == Backend::cuda;
-  out << "#   format         " << name_of(choice.format) << (config.matrix.format ? "" : " (auto)") << ", predicted for "
-      << (on_device ? "cuda" : "cpu") << " at a nominal bandwidth:\n";
-  for (std::string const& line : grid_lines(table_of(choice)))
-    out << "#   " << line << "\n";
-  out << "#   preconditioner " << name_of(memory.preconditioner)
+  if (auto const& of_rank = forecast.on_ranks) {
+    char const* const about_rank = of_rank->is_exact ? "" : "about ";
+    out << "#   " << of_rank->division << "\n# Of the rank with most of them\n"
+        << "#   unknowns       " << about_rank << with_thousands(of_rank->rows) << ", and " << about_rank
+        << with_thousands(of_rank->ghosts) << " that come from "
+        << (of_rank->neighbors > 0 ? std::to_string(of_rank->neighbors) + " " : "") << "other rank"
+        << (of_rank->neighbors == 1 ? "" : "s") << " in each product\n";
+  }
+  out << "#   host memory    about " << bytes_text(static_cast<double>(forecast.host_peak())) << " at most, "
+      << bytes_text(static_cast<double>(forecast.program())) << " of them for the program\n"
+      << "#     by stage     " << stages_text(forecast.host()) << "\n";
+  out << "#   assembly       " << (forecast.on_one ? forecast.on_one->assembly : forecast.on_ranks->assembly) << "\n";
+  print_format(config, forecast, out);
+  out << "#   preconditioner " << name_of(forecast.on_one ? forecast.on_one->preconditioner : forecast.on_ranks->preconditioner)
       << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto), predicted" : "") << "\n";
-  if (on_device)
-    out << "#   device memory  about " << bytes_text(static_cast<double>(memory.device_peak())) << " at most\n"
-        << "#     by stage     " << stages_text(memory.device) << "\n";
-  else
+  if (backend_of(config) == Backend::cuda) {
+    out << "#   device memory  about " << bytes_text(static_cast<double>(forecast.device_peak())) << " at most\n";
+    if (forecast.on_one)
+      out << "#     by stage     " << stages_text(forecast.on_one->device) << "\n";
+  } else
     out << "#   device memory  none: the backend is cpu\n";
   print_parts(config, forecast, out);
   if (!config.sweep.axes.empty())
-    print_sweep(configuration, out);
+    print_sweep(configuration, ranks, out);
   return 0;
 }
 

@@ -377,7 +377,7 @@ int run_command(std::vector<std::string> words) {
       if (a.options.run.threads > 0)
         set_thread_count(a.options.run.threads);
       CheckOptions const options{a.options.run.verbose, a.quiet};
-      return a.ranks > 1 ? print_check_on_ranks(configuration, a.ranks, options) : print_check(configuration, options);
+      return print_check(configuration, a.ranks, options);
     }
     if (a.list) {
       list_sweep(configuration);

@@ -254,13 +254,12 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
 
 }  // namespace
 
-RankForecast forecast_of_ranks(RunConfig const& config, Backend backend, int ranks) {
-  return config.is_box() ? forecast_of_box(config, backend, ranks)
-                         : forecast_of_parts(config, backend, ranks, assembly::CheckedProblem(problem_of(config)));
-}
-
 RankForecast forecast_of_ranks(RunConfig const& config, Backend backend, int ranks, assembly::CheckedProblem const& problem) {
-  return config.is_box() ? forecast_of_box(config, backend, ranks) : forecast_of_parts(config, backend, ranks, problem);
+  RankForecast result =
+      config.is_box() ? forecast_of_box(config, backend, ranks) : forecast_of_parts(config, backend, ranks, problem);
+  for (MemoryForecast::OfStage& stage : result.stages)
+    stage.bytes += result.program;
+  return result;
 }
 
 }  // namespace poisson::app

@@ -16,7 +16,7 @@ struct RankForecast {
   std::int64_t rows = 0, ghosts = 0;
   std::size_t neighbors = 0;                    ///< ranks that have the ghosts; 0: not known
   bool is_exact = true;                         ///< the rows are; else what parts of about equal size have
-  std::vector<MemoryForecast::OfStage> stages;  ///< on the host, without the program
+  std::vector<MemoryForecast::OfStage> stages;  ///< on the host, the program included
   std::int64_t program = 0;
   std::int64_t on_device = 0;  ///< with the cuda backend
   std::string format;          ///< where it is known
@@ -24,8 +24,7 @@ struct RankForecast {
   PreconditionerKind preconditioner{};
 };
 
-/// `problem` is that of the configuration; without it, it is checked first. Errors: InputError for what is wrong with it.
-[[nodiscard]] RankForecast forecast_of_ranks(RunConfig const& config, Backend backend, int ranks);
+/// `problem` is that of the configuration. Errors: InputError for what is wrong with it.
 [[nodiscard]] RankForecast forecast_of_ranks(RunConfig const& config, Backend backend, int ranks,
                                              assembly::CheckedProblem const& problem);
 

@@ -113,9 +113,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
         return plan.into();
       }
       RankForecast const of_ranks = forecast_of_ranks(config, device.backend(), team.size(), problem);
-      MemoryForecast::OfStage largest = MemoryForecast::peak(of_ranks.stages);
-      largest.bytes += of_ranks.program;
-      require_host_memory_for(largest, ranks_here);
+      require_host_memory_for(MemoryForecast::peak(of_ranks.stages), ranks_here);
       return assembly::AssembledInto::half_cds_on_host;
     };
     std::optional<Domain> made;

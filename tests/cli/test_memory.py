@@ -5,6 +5,7 @@ import re
 import shutil
 
 import pytest
+import ranks
 
 UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
@@ -124,3 +125,13 @@ def test_too_large_a_run_is_refused_with_figures(poisson):
     done = poisson("run", config, "--output", "out", "--set", "problem.mesh.cells=[1200, 1200, 1200]", code=3, timeout=20)
     assert "this run, whose largest stage on the host is 'solve' with about" in done.stderr
     assert "bytes" in done.stderr and "are available" in done.stderr
+
+
+@pytest.mark.skipif(ranks.MPIRUN is None or not ranks.LIBRARY.exists(), reason="no mpirun, or built without MPI")
+@pytest.mark.parametrize("mesh", ["{cells: [1200, 1200, 1200]}", "{generator: hyper_ball, refinements: 9}"])
+def test_too_large_a_run_on_ranks_is_refused_with_figures(poisson, mesh):
+    config = poisson.write(PROBLEM)
+    done = ranks.on_ranks(poisson, 2, "run", config, "--output", "out", "--set", f"problem.mesh={mesh}", code=3)
+    assert "this run, whose largest stage on the host is '" in done.stderr
+    assert "on each of 2 ranks of this machine, needs" in done.stderr and "are available" in done.stderr
+    assert not (poisson.directory / "out").exists()
