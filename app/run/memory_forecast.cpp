@@ -174,26 +174,14 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   // What stays: the mesh, the right-hand side, CSR and constraints, the matrix in its format.
   std::int64_t const system_bytes = memory.space + 8 * n + memory.csr + memory.constraints;
   std::int64_t const kept = system_bytes + matrix.host, x = 8 * n;
-  // Of fluxes through boundaries: places of unknowns, and for every node of every face 40 bytes, in vectors that grow.
-  std::int64_t const p1 = config.problem.order + 1, of_fluxes = 4 * n + 50 * p1 * p1 * estimate.boundary_faces;
-  std::int64_t output = 0;
+  std::int64_t const of_fluxes = bytes_of_fluxes(config, n, estimate.boundary_faces);
+  FileMemory const files = memory_of_files(config, {n, mesh.cells, memory.output, memory.largest_output});
+  std::int64_t output = files.fields + files.writer;
   if (bool const picture = !picture_files(config).empty(); config.output.vtk_enabled || picture) {
     bool const searched = !(config.is_box() && ((config.problem.order == 1 && !config.problem.mesh.is_graded()) ||
                                                 !config.output.vtk_enabled || vtk_format(config) == output::VtkFormat::image));
-    output = memory.output;
     if (searched && config.is_box())  // unstructured after all
       output += 24 * n + 8 * mesh.cells * (config.problem.order + 1) * (config.problem.order + 1) * (config.problem.order + 1);
-    std::int64_t largest = memory.largest_output;
-    if (config.output.writes(SolutionField::flux_points)) {
-      output += 24 * n;  // and while they are made, a number for each node
-      largest = std::max(largest, 24 * n);
-    }
-    if (config.output.writes(SolutionField::gradient)) {
-      output += 24 * mesh.cells;
-      largest = std::max(largest, 24 * mesh.cells);
-    }
-    if (config.output.vtk_enabled)
-      output += output::writer_bytes(vtk_format(config), config.output.vtk.compression, largest);
     if (picture)
       output += bytes_of_pictures(config, mesh.cells, estimate.boundary_faces, searched ? n : 0);
   }
@@ -215,6 +203,30 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     result.device.push_back({"solve", matrix.device + solver.device});
   }
   return result;
+}
+
+FileMemory memory_of_files(RunConfig const& config, PartOfFiles part) {
+  FileMemory result;
+  if (!needs_fields(config))
+    return result;
+  result.fields = part.fields;
+  auto const add = [&](SolutionField field, std::int64_t bytes) {
+    if (!config.output.writes(field))
+      return;
+    result.fields += bytes;
+    part.largest = std::max(part.largest, bytes);
+  };
+  add(SolutionField::flux_points, 24 * part.unknowns);  // and while they are made, a number for each node
+  add(SolutionField::gradient, 24 * part.cells);
+  if (config.output.vtk_enabled)
+    result.writer = output::writer_bytes(vtk_format(config), config.output.vtk.compression, part.largest);
+  return result;
+}
+
+std::int64_t bytes_of_fluxes(RunConfig const& config, std::int64_t unknowns, std::int64_t boundary_faces) {
+  // Places of unknowns, and for every node of every face 40 bytes, in vectors that grow.
+  std::int64_t const p1 = config.problem.order + 1;
+  return 4 * unknowns + 50 * p1 * p1 * boundary_faces;
 }
 
 std::int64_t bytes_of_surface(RunConfig const& config, std::int64_t faces) {

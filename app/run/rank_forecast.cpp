@@ -36,6 +36,15 @@ LatticeLayout own_lattices(RunConfig const& config, assembly::MeshSummary const&
   return layout;
 }
 
+/// The files of a part, and what the first rank gathers: pictures and the surface of all ranks, and what is made of it.
+std::int64_t bytes_of_files(RunConfig const& config, PartOfFiles const& part, std::int64_t cells_of_all,
+                            std::int64_t faces_of_all) {
+  FileMemory const files = memory_of_files(config, part);
+  std::int64_t const pictures = 2 * bytes_of_pictures(config, cells_of_all, faces_of_all, 0);
+  std::int64_t const surface = config.output.surface ? 2 * bytes_of_surface(config, faces_of_all) : 0;
+  return std::max(files.fields + std::max(files.writer, pictures), surface);
+}
+
 /// Of a mesh that is no box, from parts of equal size as METIS makes them: of a cell on the rim of one its rank has half of the
 /// nodes, and the cells around are about those of a layer on half of the surface.
 RankForecast forecast_of_parts(RunConfig const& config, Backend backend, int ranks, assembly::CheckedProblem const& problem) {
@@ -113,18 +122,18 @@ RankForecast forecast_of_parts(RunConfig const& config, Backend backend, int ran
   SolverMemory const solver = solver_memory(system, config.solver);
   result.preconditioner = solver.preconditioner;
   bool const on_device = system.backend == Backend::cuda, multigrid = solver.preconditioner == PreconditionerKind::multigrid;
-  std::int64_t gathered = 2 * bytes_of_pictures(config, whole.mesh.cells, whole.boundary_faces, 0);
-  if (config.output.surface)
-    gathered = std::max(gathered, 2 * bytes_of_surface(config, whole.boundary_faces));
-  std::int64_t const output = 16 * result.rows + 8 * unknowns_around + share_of(whole.memory.output) +
-                              std::max(share_of(whole.memory.largest_output), gathered);
+  std::int64_t const of_files = bytes_of_files(
+      config, {result.rows + result.ghosts / 2, count(cells), share_of(whole.memory.output), share_of(whole.memory.largest_output)},
+      whole.mesh.cells, whole.boundary_faces);
+  std::int64_t const output = 16 * result.rows + 8 * unknowns_around + of_files;
+  std::int64_t const of_fluxes = bytes_of_fluxes(config, unknowns_around, share_of(whole.boundary_faces));
   if (pieces) {
     std::int64_t const values = 17 * unknowns_around;  // Dirichlet values, and marks
     std::int64_t const kept = parts + values + matrix.host + 8 * result.rows;
     result.stages = {{"mesh", parts + making},
                      {"assembly", parts + values + matrix.host_assembly + 8 * result.rows},
                      {"solve", kept + 8 * result.rows + solver.host},
-                     {"verify", kept + 24 * result.rows + matrix.host_verify},
+                     {"verify", kept + 8 * result.rows + std::max(16 * result.rows + matrix.host_verify, of_fluxes)},
                      {"output", kept + output}};
     result.on_device = on_device ? std::max(matrix.device_assembly, matrix.device + solver.device) : 0;
   } else {
@@ -134,6 +143,7 @@ RankForecast forecast_of_parts(RunConfig const& config, Backend backend, int ran
                      {"assembly", kept + share_of(whole.memory.csr) + 8 * unknowns_around + 8 * result.rows},
                      {"convert", kept + csr + 8 * result.rows},
                      {"solve", kept + block + of_rows + 16 * result.rows + solver.host},
+                     {"verify", kept + block + 16 * result.rows + std::max(16 * result.rows, of_fluxes)},
                      {"output", kept + block + output}};
     result.on_device = on_device ? csr + std::max(csr, solver.device) : 0;
   }
@@ -157,13 +167,12 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
   spec.mesh.part = partition.cells(largest);
   assembly::Estimate const own = assembly::estimate(spec);
 
-  // The first rank gathers pictures and the surface: what comes from all ranks, and what is made of it.
   std::int64_t faces = 0;
   for (std::size_t d = 0; d < 3; ++d)
     faces += 2 * cells[d] * cells[(d + 1) % 3];
-  std::int64_t gathered = 2 * bytes_of_pictures(config, mesh.cells, faces, 0);
-  if (config.output.surface)
-    gathered = std::max(gathered, 2 * bytes_of_surface(config, faces));
+  std::int64_t const of_files =
+      bytes_of_files(config, {own.mesh.dofs, own.mesh.cells, own.memory.output, own.memory.largest_output}, mesh.cells, faces);
+  std::int64_t const of_fluxes = bytes_of_fluxes(config, around.mesh.dofs, own.boundary_faces);
 
   // Rows with their couplings stay for the true residual; their own block is stored once more, in its format.
   std::int64_t const entries = around.entries * rows / around.mesh.dofs, csr = CsrMatrix::csr_bytes(rows, entries);
@@ -223,13 +232,12 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
   std::int64_t const assembly = of_cells ? of_elements.host_assembly
                                 : free   ? (on_device ? 2 : 4) * block + 27 * (8 + 12) * ghosts
                                          : around.memory.csr;
-  std::vector<MemoryForecast::OfStage> const stages{{"assembly", kept + assembly + 8 * around.mesh.dofs + 8 * rows},
-                                                    {"convert", kept + (has_csr ? 2 * block : block_on_host) + 8 * rows},
-                                                    {"solve", kept + block_on_host + 16 * rows + solver.host},
-                                                    {"verify", kept + block_on_host + 32 * rows + of_elements.host_verify},
-                                                    {"output", kept + block_on_host + 16 * rows + 8 * around.mesh.dofs +
-                                                                   own.memory.output +
-                                                                   std::max(own.memory.largest_output, gathered)}};
+  std::vector<MemoryForecast::OfStage> const stages{
+      {"assembly", kept + assembly + 8 * around.mesh.dofs + 8 * rows},
+      {"convert", kept + (has_csr ? 2 * block : block_on_host) + 8 * rows},
+      {"solve", kept + block_on_host + 16 * rows + solver.host},
+      {"verify", kept + block_on_host + 16 * rows + std::max(16 * rows + of_elements.host_verify, of_fluxes)},
+      {"output", kept + block_on_host + 16 * rows + 8 * around.mesh.dofs + of_files}};
   auto const& blocks = partition.blocks();
   // CSR is there until it is converted; blocks are made from those of the cells around, with their right-hand side.
   std::int64_t const of_assembly = of_cells ? of_elements.device_assembly - block : in_blocks ? block + 8 * around.mesh.dofs : csr;
