@@ -232,6 +232,8 @@ BenchMatrix block_of_box(Context& context, std::int64_t n, Team& team) {
 
 /// The problem of a configuration, each rank with its rows. Collective.
 BenchMatrix rows_of_problem(Context& context, RunConfig config, Team& team) {
+  if (team.is_alone())
+    return in_memory_of(context, assembly::Discretization(problem_of(config)).assemble());
   config.matrix = {};
   config.matrix.format = Format::csr;
   Domain mesh = make_domain(config, team);
@@ -283,11 +285,8 @@ BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
   return {"box, " + cube(cells * order + 1) + " nodes of order " + std::to_string(order),
           "box",
           [=](Context& context, Team& team) {
-            assembly::ProblemSpec problem = box_problem(cells, order, to_solve);
-            if (team.is_alone())
-              return in_memory_of(context, assembly::Discretization(std::move(problem)).assemble());
             RunConfig config;
-            config.problem = std::move(problem);
+            config.problem = box_problem(cells, order, to_solve);
             return rows_of_problem(context, std::move(config), team);
           },
           {}};
@@ -350,13 +349,11 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   for (std::string const& path : options.files)
     sources.push_back(file_source(path));
   if (problem != nullptr)
-    sources.push_back({options.config,
-                       "problem",
-                       [config = problem->config()](Context& context, Team& team) {
-                         return !team.is_alone() ? rows_of_problem(context, config, team)
-                                                 : in_memory_of(context, assembly::Discretization(problem_of(config)).assemble());
-                       },
-                       {}});
+    sources.push_back(
+        {options.config,
+         "problem",
+         [config = problem->config()](Context& context, Team& team) { return rows_of_problem(context, config, team); },
+         {}});
   return sources;
 }
 
