@@ -240,7 +240,7 @@ BenchMatrix rows_of_problem(Context& context, RunConfig config, Team& team) {
   RankSystem system(mesh, team, config, context);
   BenchMatrix result = in_memory_of(context, system.take_rows(), true, team);
   result.rows->numbers = mesh.row_numbers();
-  result.rhs = std::move(system.rhs());
+  result.rhs = system.rhs();
   result.constant_null_space = system.is_singular();
   return result;
 }
