@@ -58,7 +58,7 @@ void write_plots(AnalysisOutput const& output, OutputSpec const& formats, std::s
 /// extreme eigenvalues. Throws InputError (no free unknown; too large and not symmetric), EnvironmentError (memory, files),
 /// Interrupted.
 void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output);
-/// Low-rank approximation of u sampled on a lattice. Throws as analyse_operator.
+/// Low-rank approximation of u sampled on a lattice. Throws what analyse_operator throws.
 void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output);
 
 /// Calls `body`, the analysis of entry `index`. An InputError or EnvironmentError is recorded as `error` and printed; if `failure`

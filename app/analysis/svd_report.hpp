@@ -37,7 +37,7 @@ struct SvdSummary {
 };
 /// Adds the summary to a record.
 void put(SvdSummary const& summary, nlohmann::ordered_json& json);
-/// The same three figures in one line, for the console.
+/// Puts the orthogonality errors of U and V and the relative residual into one line, for the console.
 [[nodiscard]] std::string text_of(SvdAccuracy const& accuracy);
 
 /// "reduce 1.2 s, chase 0.3 s, ..., total 2 s"; steps that took no time are omitted.

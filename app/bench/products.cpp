@@ -81,7 +81,8 @@ private:
       return [&, this](Array<double> const& y) {
         return kernels_for<CheckKernels>(session_.context).largest_error(session_.context, matrix.csr->view(), x.data(), y.data());
       };
-    // Of several ranks all entries of own rows, and of x with those of other ranks, on the host.
+    // With several ranks, the product is checked on the host. The check takes all entries of own rows, and x with the values of
+    // other ranks.
     std::shared_ptr<Context> const host = make_context(Backend::cpu);
     BenchRows const& rows = *matrix.rows;
     auto const ghosts = values_of_ghosts<double>(session_.ranks, rows.neighbors, x_host);

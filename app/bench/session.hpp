@@ -113,10 +113,11 @@ struct Converted {
     return of_ranks ? static_cast<MultiPrecisionOperator const&>(*of_ranks) : *matrix;
   }
 };
-/// Converts it, several times. With ranks collective; a rank without rows takes csr. Throws as make_matrix, and Interrupted.
+/// Converts the matrix, several times. Collective where there are ranks; a rank without rows takes csr. Throws what make_matrix
+/// throws, and Interrupted.
 [[nodiscard]] Converted convert(BenchMatrix const& matrix, Variant const& variant, BenchSession& session);
 
-/// As printf("%.*f").
+/// Formats `value` as printf("%.*f") does.
 [[nodiscard]] std::string fixed(double value, int digits);
 /// A time in ms; "-" for NaN.
 [[nodiscard]] std::string milliseconds(double seconds);

@@ -80,7 +80,7 @@ double norm(std::span<double const> v) {
   return largest * std::sqrt(sum);
 }
 
-/// Of two values the smaller: the first run on a device loads code.
+/// Returns the lower median. Of two values this is the smaller one, since the first run on a device loads code.
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[(values.size() - 1) / 2];

@@ -12,7 +12,8 @@ namespace poisson::app {
 /// rank; empty without a launcher.
 void print_info(std::vector<std::string> const& hosts = {});
 
-/// The same on the ranks that a launcher has started; the first prints. Throws EnvironmentError, the same on all of them.
+/// Calls print_info on the first of the ranks that a launcher has started, with the machines of all of them. Throws
+/// EnvironmentError, the same on all ranks.
 [[nodiscard]] ExitCode print_info_on_ranks(Launch const& launch);
 
 }  // namespace poisson::app

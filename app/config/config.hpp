@@ -26,7 +26,7 @@ public:
   [[nodiscard]] RunConfig const& config() const noexcept { return config_; }
   /// The text of the file as read; empty for a system from files.
   [[nodiscard]] std::string const& text() const noexcept { return text_; }
-  /// The same with what was set beside it (--set, values of a sweep's case) as comments at the end.
+  /// The text of the file, with what was set beside it (--set, values of a sweep's case) as comments at the end.
   [[nodiscard]] std::string text_with_sets() const;
   /// What is allowed, and probably a mistake; complete messages as those of ConfigError.
   [[nodiscard]] std::vector<std::string> const& warnings() const noexcept { return warnings_; }
@@ -62,7 +62,8 @@ inline constexpr char const* stdin_name = "<stdin>";
 /// standard input.
 [[nodiscard]] Configuration load_configuration(std::filesystem::path const& path, std::vector<std::string> const& sets = {});
 
-/// The same from text; `name` replaces the file name in messages and NAME.
+/// Reads a configuration from `text` as load_configuration reads it from a file. `name` replaces the file name in messages, and
+/// NAME in the default of output.directory. Throws ConfigError.
 [[nodiscard]] Configuration parse_configuration(std::string_view text, std::string const& name,
                                                 std::vector<std::string> const& sets = {});
 
@@ -85,7 +86,7 @@ inline constexpr char const* stdin_name = "<stdin>";
 /// from a file) are null. For a system from files: its files under `system`, and the keys that apply.
 [[nodiscard]] std::string resolved_yaml(RunConfig const& config);
 
-/// The same configuration with absolute paths of the files that it reads, so that its resolved_yaml works from anywhere.
+/// Returns the configuration with absolute paths of the files that it reads, so that its resolved_yaml works from anywhere.
 [[nodiscard]] RunConfig with_absolute_files(RunConfig config);
 
 /// A hash (64-bit FNV-1a, 16 hexadecimal digits) that identifies what a run computes: of the resolved configuration without

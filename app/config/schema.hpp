@@ -210,7 +210,7 @@ struct KeyText {
   std::string required_text;
 
   KeyText(std::string_view path, std::string_view unit, std::string_view meaning, std::string allowed);
-  // In schema.cpp, so that they are compiled once and not for the keys of every type.
+  // These functions are defined in schema.cpp, so that they are compiled once and not for the keys of every type.
   KeyText(KeyText const&);
   KeyText(KeyText&&) noexcept;
   KeyText& operator=(KeyText const&);

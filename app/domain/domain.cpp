@@ -292,7 +292,8 @@ std::vector<std::vector<double>> share_line_cuts(Domain& mesh, Team& team, std::
 
 /// Own cells and their unknowns, from the part around them.
 void make_own(Domain& mesh, assembly::PartOfSpace& part) {
-  // In the order of the whole: what is made of cells and nodes by their order is then the same as on one rank. Own unknowns are.
+  // The unknowns of own cells get the order of the whole mesh: what is made of cells and nodes by their order is then the same as
+  // on one rank. Own unknowns have this order already.
   auto const first_ghost = std::lower_bound(part.in_own_cells.begin(), part.in_own_cells.end(), part.n_rows);
   auto const is_before = [&](std::int32_t a, std::int32_t b) {
     return part.unknowns[static_cast<std::size_t>(a)] < part.unknowns[static_cast<std::size_t>(b)];
@@ -383,7 +384,7 @@ Domain mesh_in_parts(RunConfig const& config, Team& team, Forecaster const& fore
     assembly::CheckedProblem problem(problem_of(config));
     static_cast<void>(forecast(problem));
     counts = packed(problem.counts());
-    // As for a matrix that is not in CSR: the memory of that is a rank's, not this process's.
+    // The whole mesh is made as for a matrix that is not in CSR, since the memory of the matrix is a rank's, not this process's.
     whole.emplace(std::move(problem), assembly::AssembledInto::half_cds_on_host);
     for (std::string const& note : whole->notes())
       notes += note + '\n';

@@ -48,10 +48,11 @@ struct Domain {
   /// The number in the whole mesh of a cell of `own`, and of an unknown of it.
   [[nodiscard]] std::int64_t cell_of_whole(std::int64_t cell) const;
   [[nodiscard]] std::int64_t unknown_of_whole(std::int64_t unknown) const;
-  /// The same for an unknown of `around`.
+  /// The number in the whole mesh of an unknown of `around`.
   [[nodiscard]] std::int64_t around_of_whole(std::int64_t unknown) const;
 
-  /// For these numbers. Of a box: own cells, and the order of the elements and cells of the whole.
+  /// The functions above take the numbers from these members. In a box, `part` has the own cells and `part_around` the cells around
+  /// own rows; `order` is that of the elements, and `cells` counts the cells of the whole.
   assembly::BoxPart part, part_around;
   int order = 1;
   std::array<std::int64_t, 3> cells{};
@@ -66,7 +67,7 @@ using Forecaster = std::function<assembly::AssembledInto(assembly::CheckedProble
 
 [[nodiscard]] Forecaster no_forecast();
 
-/// What this rank has. Collective. Throws as Discretization.
+/// Makes what this rank has. Collective. Throws what Discretization throws.
 [[nodiscard]] Domain make_domain(RunConfig const& config, Team& team, Forecaster const& forecast = no_forecast());
 
 /// The node of the mesh that is nearest to x; of equally near ones the lowest, by z, then y, then x. Collective.

@@ -27,7 +27,7 @@ struct EntryOfWhole {
 /// triangle. What take throws, all throw.
 void gather_entries(CsrMatrix const& matrix, std::span<std::int64_t const> numbers, std::span<std::int64_t const> columns,
                     bool lower, Team& team, std::function<void(EntryOfWhole const&)> const& take);
-/// The same for values at own rows.
+/// Calls take(entry) on the first rank for the values at own rows of all ranks, by row, with column 0. What take throws, all throw.
 void gather_values(std::span<double const> values, std::span<std::int64_t const> numbers, Team& team,
                    std::function<void(EntryOfWhole const&)> const& take);
 

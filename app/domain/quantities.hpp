@@ -11,7 +11,8 @@
 namespace poisson::app {
 
 /// The quantities of the whole mesh, on every rank. `u_around` and `u`: of the unknowns of mesh.around and mesh.own; finite.
-/// `u_low`: low parts of u_around, or empty (Discretization::quantities). Collective. Throws as Discretization::quantities.
+/// `u_low`: low parts of u_around, or empty (Discretization::quantities). Collective. Throws what Discretization::quantities
+/// throws.
 [[nodiscard]] assembly::Quantities quantities_of(Domain const& mesh, Team& team, std::span<double const> u_around,
                                                  std::span<double const> u, std::span<double const> u_low = {});
 
@@ -21,7 +22,7 @@ namespace poisson::app {
 /// The smallest and the largest k of the whole mesh; u as above. Collective.
 [[nodiscard]] std::pair<double, double> range_of_k(Domain const& mesh, Team& team, std::span<double const> u_around);
 
-/// The norms of the error over the whole mesh, on every rank. Collective. Throws as Discretization::errors.
+/// The norms of the error over the whole mesh, on every rank. Collective. Throws what Discretization::errors throws.
 [[nodiscard]] assembly::ErrorNorms errors_of(Domain const& mesh, Team& team, std::span<double const> u);
 
 }  // namespace poisson::app

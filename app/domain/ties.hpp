@@ -32,14 +32,15 @@ struct TiedRows {
   HostVector<double> offsets;       ///< of the unknowns around, g
   HostVector<double> rhs;           ///< of own rows
 };
-/// From the matrix and the right-hand side of mesh.around without ties; rows of own unknowns are complete there. Collective.
+/// Makes the system with ties from the matrix and the right-hand side of mesh.around without ties, in which rows of own unknowns
+/// are complete. Collective.
 [[nodiscard]] TiedRows tie_rows(Domain const& mesh, Team& team, CsrMatrix const& assembled, HostVector<double> const& rhs);
 
 /// C^T f of values f at own rows. Collective.
 void restrict_to_free(Domain const& mesh, Team& team, HostVector<double>& f);
 
-/// In a matrix that is singular but for rows of tied unknowns: the row and column of the unknown with the lowest number keep the
-/// diagonal entry alone, and its right-hand side becomes 0, as on one rank. Collective.
+/// Holds the unknown with the lowest number, in a matrix that is singular but for rows of tied unknowns. The row and column of this
+/// unknown keep the diagonal entry alone, and its right-hand side becomes 0, as on one rank. Collective.
 void hold_first_unknown(Domain const& mesh, Team& team, RankRows& rows, HostVector<double>& rhs);
 
 }  // namespace poisson::app

@@ -64,7 +64,7 @@ private:
 [[nodiscard]] std::string seconds_text(double seconds);
 /// The lines that Console::grid prints.
 [[nodiscard]] std::vector<std::string> grid_lines(std::vector<std::vector<std::string>> const& rows);
-/// As printf("%.*g"); "-" for NaN.
+/// Formats `value` as printf("%.*g") does; "-" for NaN.
 [[nodiscard]] std::string number_text(double value, int digits = 3);
 
 }  // namespace poisson::app

@@ -19,7 +19,7 @@ struct CsvColumn {
 /// A table with a header. The first column, named `index`, numbers the rows from `first`. Numbers read back to the same bits.
 /// Fields of numbers that are not finite, and those beyond the end of a shorter column, are empty.
 [[nodiscard]] std::string csv_text(std::string const& index, std::int64_t first, std::vector<CsvColumn> const& columns);
-/// Writes that table as the file `name`. Throws as ResultsDirectory::write.
+/// Writes that table as the file `name`. Throws what ResultsDirectory::write throws.
 void write_csv(ResultsDirectory& directory, std::string const& name, std::string const& index, std::int64_t first,
                std::vector<CsvColumn> const& columns);
 

@@ -26,7 +26,7 @@ namespace poisson::app {
 
 /// The entries as they stand in the file; of a symmetric matrix each entry below the diagonal is followed by its mirror image.
 [[nodiscard]] CooMatrix read_matrix_market(std::filesystem::path const& path);
-/// The same from uncompressed text in memory; messages call it `name`.
+/// Reads the entries from uncompressed text in memory as read_matrix_market does from a file. Messages call the text `name`.
 [[nodiscard]] CooMatrix parse_matrix_market(std::string_view text, std::string const& name);
 
 /// A matrix of either layout: the entries of a coordinate file, or every value of an array (real and integer; general, or

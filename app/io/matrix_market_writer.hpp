@@ -21,8 +21,9 @@ void write_symmetric_matrix_market(std::filesystem::path const& path, CsrMatrix 
 /// A vector, array real general.
 void write_matrix_market_vector(std::filesystem::path const& path, std::span<double const> vector, std::string const& comment);
 
-/// The same files piece by piece: `add` goes on where the one before ended, and the file appears with `commit`. Entries are those
-/// of the lower triangle, by rows, of which there must be n_entries; rows and columns are counted from 0.
+/// Writes the file of write_symmetric_matrix_market piece by piece. `add` goes on where the one before ended, and the file appears
+/// with `commit`. Entries are those of the lower triangle, by rows, of which there must be n_entries. Rows and columns are counted
+/// from 0.
 class SymmetricMatrixMarketFile {
 public:
   SymmetricMatrixMarketFile(std::filesystem::path const& path, std::int64_t n, std::int64_t n_entries, std::string const& comment);

@@ -68,8 +68,8 @@ public:
   /// Returns whether it was written.
   bool write_record(std::string const& text);
 
-  /// Of the lock, to be kept open in programs that write into folders of this one and may outlive this process: the directory
-  /// stays locked until they end. -1: there is no lock.
+  /// The descriptor of the lock; -1: there is no lock. Programs that write into folders of this directory and may outlive this
+  /// process keep the descriptor open. The directory stays locked until they end.
   [[nodiscard]] int lock_descriptor() const noexcept { return lock_ ? lock_->descriptor() : -1; }
 
   /// Names of the files that were written, in order, the record included.

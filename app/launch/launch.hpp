@@ -17,7 +17,7 @@ struct Launch {
   [[nodiscard]] bool tells() const { return rank == 0 || !seen; }
 };
 
-/// Without a launcher one rank.
+/// Reads what a launcher has set in the environment. Without a launcher there is one rank.
 [[nodiscard]] Launch launch_of_environment();
 
 /// The ranks that the launcher started, by MPI: `libpoisson_mpi.so`, which is loaded from beside the program only here, so that a

@@ -16,7 +16,7 @@ namespace poisson::app {
 
 namespace {
 
-/// Of exceptions, in the order in which they count.
+/// Ranks tell each other by these kinds what went wrong on them.
 enum class FailureKind : std::int32_t { none, input, memory, environment, internal, interrupt };
 
 struct RankFailure {

@@ -9,7 +9,8 @@ namespace poisson::app {
 /// where MPI does not start.
 using OpenCommunicator = Communicator* (*)(std::string& error);
 
-/// The same under the name poisson_mpi_version: what MPI says of its version. MPI need not be initialised.
+/// The library of MPI also exports this function, under the name poisson_mpi_version. It returns in `version` what MPI says of its
+/// version. MPI need not be initialised.
 using MpiVersion = void (*)(std::string& version);
 
 }  // namespace poisson::app

@@ -52,13 +52,14 @@ struct Obstacle {
   char const* key = "matrix.format";
 };
 
-/// In the order in which they are told.
+/// Lists the obstacles in the order in which they are reported.
 std::vector<Obstacle> obstacles_of(RunConfig const& config, MeshSummary const& mesh) {
   using enum Obstacle::To;
   assembly::ProblemSpec const& problem = config.problem;
   bool const regions = std::any_of(problem.mesh.regions.begin(), problem.mesh.regions.end(),
                                    [&](auto const& region) { return !problem.mesh.is_void(region); });
-  // Of one stencil only the right-hand side has values at points, which the host evaluates; also where parts are too thin for it.
+  // Where the inner rows are one stencil, only the right-hand side has values at points. The host evaluates these, also where parts
+  // are too thin for the stencil.
   bool const stencil = mesh.box_for_elements && problem.order == 1 && mesh.stencil_faces > 0;
   std::string const other = "; use another format, or auto";
   auto const unless_stencil = [&](std::string const& refusal) { return stencil ? "" : refusal + other; };
@@ -235,7 +236,7 @@ AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary
   AssemblyPlan plan;
   plan.backend = backend;
   plan.has_box_levels = has_blocks(config);
-  // The same problem with elements of order 1 on lattices, or a box that is not one of several blocks.
+  // Whether nothing refuses the same problem with elements of order 1, on lattices or on a box that is not one of several blocks.
   bool const for_order_one = std::none_of(obstacles.begin(), obstacles.end(), [](Obstacle const& obstacle) {
     return obstacle.holds && obstacle.to == Obstacle::To::lattices && !obstacle.refusal.empty();
   });

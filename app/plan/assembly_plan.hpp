@@ -25,8 +25,8 @@ enum class Route {
 struct Division {
   int ranks = 1;
   int with_cells = 1;  ///< ranks that have cells
-  /// Of a box, over the ranks with cells and in every direction: the fewest nodes that a rank owns, and the fewest and the most
-  /// cells around own nodes.
+  /// In a box, these are extremes over the ranks with cells, in every direction: the fewest nodes that a rank owns, and the fewest
+  /// and the most cells around own nodes.
   std::array<std::int64_t, 3> fewest_nodes{}, fewest_cells{}, most_cells{};
   std::int64_t piece_cells = 0;  ///< of lattices: cells a side of their pieces, of which every rank has some; 0: no such pieces
 };
@@ -51,7 +51,7 @@ struct AssemblyPlan {
   std::string why;  ///< in words, for people
 
   [[nodiscard]] assembly::AssembledInto into() const;
-  /// As in "half_cds, as it is stored (a box of order 1)".
+  /// Names the format and says why it is taken, as in "half_cds, as it is stored (a box of order 1)".
   [[nodiscard]] std::string text() const;
 };
 

@@ -21,7 +21,7 @@ namespace poisson::app {
 /// block of it may have more diagonals for its size, or fewer. `numbers`: as in NumberedRows. Collective.
 [[nodiscard]] std::string refusal_of_whole(Format format, RankRows const& rows, std::vector<std::int64_t> numbers,
                                            FormatOptions const& options, Team& team);
-/// The same for the block of one rank, but for symmetry, which the conversion looks at.
+/// Why a format does not take the block of one rank; empty where it does. Symmetry is not looked at: the conversion does that.
 [[nodiscard]] std::string refusal_of_block(Format format, CsrMatrix const& block, FormatOptions const& options);
 
 /// The keys of `solver`, with what they mean for this problem.

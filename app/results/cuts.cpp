@@ -15,7 +15,8 @@ namespace poisson::app {
 
 namespace {
 
-/// Of what several parts found, points at the same place between the same nodes are one, and triangles are ordered by their cells.
+/// Joins on the first rank what several parts found. Points at the same place between the same nodes become one, and triangles are
+/// ordered by their cells.
 CutTriangles merged(Communicator& ranks, CutTriangles const& mine) {
   auto const points = gather_on_first(ranks, mine.points);
   auto const triangles = gather_on_first(ranks, mine.triangles);

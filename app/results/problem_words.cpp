@@ -30,7 +30,7 @@ std::string elements_in_words(int order) {
          std::string(" hexahedra (Q") + std::to_string(order) + ")";
 }
 
-/// Of one direction of a box; empty where its cells are equal.
+/// Describes the grading of a box in one direction; empty where its cells are equal there.
 std::string grading_in_words(assembly::MeshSpec const& mesh, std::size_t d) {
   std::string const name(1, "xyz"[d]);
   if (auto const& x = mesh.coordinates[d]; !x.empty()) {

@@ -72,7 +72,7 @@ struct OnPart {
   double min = std::numeric_limits<double>::infinity(), max = -std::numeric_limits<double>::infinity();
 };
 
-/// Of every group, which may overlap, by its label.
+/// Collects u on every group, by its label. Groups may overlap.
 class OnParts {
 public:
   template <class Values, class SizeOf>
@@ -122,7 +122,8 @@ std::map<unsigned, assembly::BoundaryFlux> with_surfaces(assembly::Quantities co
   return faces;
 }
 
-/// With more boundaries and materials than these the record does not have u on each of them; expressions may use them all the same.
+/// If there are more boundaries and materials than this, the record does not have u on each of them. Expressions may use them all
+/// the same.
 constexpr std::size_t most_parts_in_record = 20;
 
 /// Adds min, max, mean and integral_u of every material and boundary, and the energy of materials, as max.NAME; where a boundary

@@ -25,7 +25,7 @@ struct RankFigures {
   double smallest = 0, largest = 0, mean = 0;
 
   RankFigures() = default;
-  /// Of all ranks, on all of them. Collective.
+  /// Finds the figures of all ranks, on all of them. Collective.
   RankFigures(Communicator& ranks, double mine);
 };
 

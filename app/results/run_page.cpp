@@ -60,7 +60,7 @@ std::string value_text(nlohmann::ordered_json const& value) {
   return text + ")";
 }
 
-/// Of a quantity, whose name ends in that of a boundary.
+/// Describes the boundary of a quantity, whose name ends in that of the boundary.
 std::string boundary_in_words(std::string_view name, RunConfig const& config) {
   std::string const side = side_of_box(name.substr(name.rfind('.') + 1), config);
   return side.empty() ? "that boundary" : "the side " + side;
@@ -146,7 +146,7 @@ void add_quantity_table(output::Page& page, RunConfig const& config, ResultRecor
   add_parts_table(page, config, r);
 }
 
-/// Of a picture of a line, circle or plane; else its name.
+/// Makes the caption of a picture of a line, circle or plane. Any other picture has its name as caption.
 std::string caption_by_name(std::string const& stem, std::string const& u) {
   for (auto const& [start, words] :
        {std::pair{"line_", " along the line "}, {"circle_", " along the circle "}, {"plane_", " on the plane "}})

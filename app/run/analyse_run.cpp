@@ -32,7 +32,7 @@ class GatheredRun {
 public:
   GatheredRun(AnalysedParts const& parts, Context& context) : parts_(parts), context_(context) {}
 
-  // For the first rank, which analyses.
+  // The first rank, which analyses, calls these functions.
 
   HostVector<double> sample(assembly::Lattice const& lattice) {
     ask({AnalysisRequest::What::samples, lattice});
@@ -76,7 +76,7 @@ public:
     static_cast<void>(of_first(parts_.team.communicator(), AnalysisRequest{}));
   }
 
-  // For the others.
+  // The other ranks call this function.
 
   /// Gives the first rank what it asks for, until it ends.
   void serve() {

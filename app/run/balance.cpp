@@ -17,7 +17,7 @@ constexpr double told = 1e-6, refused = 1e-3, of_tolerance = 1e3;
 /// Corrections go on until the residuals add up to this share of the flux, and as long as each leaves less than half of them.
 constexpr double wanted = 1e-10, progress = 0.5;
 constexpr int most_corrections = 40;
-/// Of a correction's solve: more digits would be lost to the entries' rounding.
+/// The system of a correction is solved to this tolerance: more digits would be lost to the rounding of the entries.
 constexpr double tolerance_of_correction = 1e-6;
 
 double limit_of(double bound, double tolerance) {

@@ -19,12 +19,13 @@ void add_to_pair(double value, double& high, double& low);
 struct CorrectedSolution {
   /// The residuals of the free unknowns, in rows of the system as the solver has them.
   std::function<HostVector<double>()> residual;
-  /// In a pure Neumann problem: an unknown is held instead of its equation, and which row of this rank that is, if it has it.
+  /// Whether an unknown is held instead of its equation, in a pure Neumann problem. `held` says which row of this rank that is, if
+  /// it has it.
   bool holds_an_unknown = false;
   std::optional<std::size_t> held;
   /// Adds a solution of the system for such a right-hand side, times a sign, to u + u_low.
   std::function<void(std::span<double const> d, double sign)> add;
-  /// Of u + u_low.
+  /// Computes the quantities of u + u_low.
   std::function<assembly::Quantities()> quantities;
 };
 

@@ -37,13 +37,13 @@ struct MatrixMemory {
   std::int64_t host = 0, device = 0;                    ///< that stay, with what else the assembly keeps
   std::int64_t host_verify = 0;                         ///< what the residual takes besides vectors
 };
-/// In half_cds or matrix_free on lattices; of `layout` its sizes.
+/// What a matrix in half_cds or matrix_free takes on lattices. Only the sizes of `layout` are read.
 [[nodiscard]] MatrixMemory memory_of_lattices(Format format, LatticeLayout const& layout, int varying_fields, Backend backend);
 /// What multigrid goes on with from matrix_free on lattices.
 [[nodiscard]] ExpectedOrderOne order_one_of_lattices(LatticeLayout const& fine, std::int64_t vertices, int varying_fields,
                                                      Backend backend);
 
-/// Without what analyses take, which refuse by themselves what does not fit.
+/// Forecasts the memory of a run without its analyses. These refuse by themselves what does not fit.
 [[nodiscard]] MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem);
 /// Throws EnvironmentError where the machine has less memory than this stage of a run will need, on so many ranks at a time.
 void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks = 1);

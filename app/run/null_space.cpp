@@ -13,7 +13,8 @@ namespace poisson::app {
 
 namespace {
 
-/// As for a problem without Dirichlet values (Discretization::compatibility_defect): a larger one means that b does not fit.
+/// A larger defect means that b does not fit. The bound is that of a problem without Dirichlet values
+/// (Discretization::compatibility_defect).
 constexpr double largest_defect = 1e-3;
 /// What is worth a warning: more than rounding leaves where b was made to fit.
 constexpr double rounding_defect = 1e-10;
@@ -129,7 +130,7 @@ double make_compatible(NullSpace const& null_space, CsrMatrix& matrix, std::span
                        " sums to " + number_text(sum.hi) + ", " + number_text(100 * defect, 3) +
                        " % of the sum of its absolute values; give such a b with --rhs, or a matrix in which an unknown is fixed");
     largest = std::max(largest, defect);
-    // The same as for a problem without Dirichlet values: b is shifted.
+    // b is shifted, as in a problem without Dirichlet values.
     double const mean = sum.hi / static_cast<double>(part.size());
     for (std::int32_t const i : part)
       b[static_cast<std::size_t>(i)] -= mean;

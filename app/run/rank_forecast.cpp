@@ -45,8 +45,8 @@ std::int64_t bytes_of_files(RunConfig const& config, PartOfFiles const& part, st
   return std::max(files.fields + std::max(files.writer, pictures), surface);
 }
 
-/// Of a mesh that is no box, from parts of equal size as METIS makes them: of a cell on the rim of one its rank has half of the
-/// nodes, and the cells around are about those of a layer on half of the surface.
+/// Forecasts for a mesh that is no box, from parts of equal size as METIS makes them. A rank has half of the nodes of a cell on the
+/// rim of its part. The cells around a part are about those of a layer on half of its surface.
 RankForecast forecast_of_parts(RunConfig const& config, Backend backend, int ranks, assembly::CheckedProblem const& problem) {
   constexpr double surface = 1.5 * 6;  // of a part, in faces of a cube of as many cells
   constexpr double imbalance = 1.1;    // of rows: rims go to the first of the parts that have them
@@ -59,7 +59,7 @@ RankForecast forecast_of_parts(RunConfig const& config, Backend backend, int ran
                     (has_lattices ? "; no rank makes the whole mesh" : "; the first rank makes the whole mesh, and sends parts");
   auto const p = static_cast<double>(config.problem.order);
   double const cells = static_cast<double>(whole.mesh.cells) / ranks;
-  // Of few parts much of the surface is the mesh's boundary.
+  // If there are few parts, much of their surface is the boundary of the mesh.
   double const area = ranks > 1 ? surface * std::pow(cells, 2.0 / 3) * std::min(1.0, ranks / 4.0) : 0;
   double const rows = std::min(1.0, imbalance / ranks) * static_cast<double>(whole.mesh.dofs);
   double const of_cells = 1 + area / 2 / cells;  // around a part, over its own
@@ -228,7 +228,8 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
   auto const neighbors = partition.neighbors(largest);
   for (RankNeighbor const& neighbor : neighbors)
     ghosts += neighbor.n_ghosts;
-  // Without entries rows of faces are edited on the host, and of the rim, about as many as ghosts, entries and CSR are made.
+  // If the matrix has no entries, rows of faces are edited on the host. Entries and CSR are then made of the rim alone, for about
+  // as many rows as there are ghosts.
   std::int64_t const assembly = of_cells ? of_elements.host_assembly
                                 : free   ? (on_device ? 2 : 4) * block + 27 * (8 + 12) * ghosts
                                          : around.memory.csr;

@@ -27,7 +27,7 @@ public:
   /// Assembles it as plan_assembly says. The parts of `mesh` get the mean of the exact solution in a pure Neumann problem. Errors:
   /// as Discretization::assemble and plan_assembly. The arguments outlive this.
   RankSystem(Domain& mesh, Team& team, RunConfig const& config, Context& context);
-  /// Of a system that was assembled into CSR, for benchmarks. Moves them.
+  /// Moves the rows of a system that was assembled into CSR out of it, for benchmarks.
   [[nodiscard]] RankRows take_rows() { return std::move(rows_); }
   void store(SystemSolver& solver) override;
   [[nodiscard]] std::int64_t nnz() const override { return nnz_; }
@@ -37,10 +37,11 @@ public:
   [[nodiscard]] std::string source_warning() override;
   [[nodiscard]] bool is_singular() const override { return pure_neumann() && !has_ties_; }
   [[nodiscard]] HostVector<double> fixed_rows() const override;
-  /// For multigrid from rows: elements of order 1 inside those of a higher one, and on lattices those on larger cells. Empty where
-  /// boundaries are periodic.
+  /// Gives multigrid from rows its spaces: elements of order 1 inside those of a higher one, and on lattices those on larger cells.
+  /// Empty where boundaries are periodic.
   [[nodiscard]] RankNestedProvider nested_spaces() const override;
-  /// For matrix_free on lattices and on boxes; empty elsewhere.
+  /// Gives multigrid the problem with elements of order 1, where the matrix is matrix_free on lattices or on a box; empty
+  /// elsewhere.
   [[nodiscard]] OrderOneProvider order_one(RunDevice& device) const override;
   [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const override;
   [[nodiscard]] bool holds_an_unknown() const override { return pure_neumann() && has_ties_; }
@@ -89,7 +90,7 @@ private:
   std::optional<LoweredProblem> lowered_;  ///< of pieces of lattices
   HostVector<std::uint8_t> fixed_;         ///< of cells of a box: see OrderOne
   assembly::Constraints constraints_;
-  // Of periodic boundaries: see TiedRows.
+  // These members are about periodic boundaries: see TiedRows.
   bool has_ties_ = false;  ///< some rank has
   std::vector<RankNeighbor> neighbors_;
   HostVector<std::int32_t> places_;

@@ -18,11 +18,11 @@ namespace poisson::app {
 /// The matrix of a run in the format that it is solved in: every rank has its rows, and one without others has all of them.
 class SharedMatrix {
 public:
-  /// From rows in CSR, which stay for the true residual, and `local`: own rows among themselves in any format (parts.local).
+  /// Takes rows in CSR, which stay for the true residual, and `local`: own rows among themselves in any format (parts.local).
   /// Collective.
   SharedMatrix(Team& team, RankRows rows, SplitRows parts, std::unique_ptr<Matrix> local);
-  /// From a matrix that was assembled in its format. `lattices`: where it is one of lattices on several ranks, else null.
-  /// Collective.
+  /// Takes a matrix that was assembled in its format. `lattices` is set where the matrix is one of lattices on several ranks, else
+  /// null. Collective.
   SharedMatrix(Team& team, BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankLattices const> lattices);
 
   /// The matrix for solvers. Its functions are collective.
@@ -37,7 +37,7 @@ public:
   /// Collective.
   [[nodiscard]] HostVector<double> true_residual(std::span<double const> b, std::span<double const> x,
                                                  std::span<double const> x_low) const;
-  /// Of this rank, in the backend's memory.
+  /// The bytes that this rank has of the matrix, in the backend's memory.
   [[nodiscard]] std::int64_t bytes() const { return part_ != nullptr ? part_->bytes() : whole_->bytes(); }
 
 private:

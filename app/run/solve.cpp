@@ -117,7 +117,7 @@ SystemOfFiles read_system(RunConfig const& config, Console& console) {
   return result;
 }
 
-/// Of a singular matrix: what the user is told.
+/// Warns the user of a singular matrix, and records the defect of b.
 void tell_null_space(NullSpace const& null_space, double defect, RunLog& log) {
   if (null_space.empty())
     return;

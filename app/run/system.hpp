@@ -49,9 +49,10 @@ public:
 
   /// Gives the matrix to the solver, which converts it where that is needed.
   virtual void store(SystemSolver& solver) = 0;
-  /// For multigrid: the same problem with elements of order 1; empty where there is none. This object and the device outlive it.
+  /// Gives multigrid the same problem with elements of order 1; empty where there is none. This object and the device outlive the
+  /// provider.
   [[nodiscard]] virtual OrderOneProvider order_one(RunDevice& device) const = 0;
-  /// For multigrid on several ranks, whose matrix has entries: spaces inside that of the elements. Empty where there are none.
+  /// Gives multigrid spaces inside that of the elements, on several ranks where the matrix has entries. Empty where there are none.
   [[nodiscard]] virtual RankNestedProvider nested_spaces() const { return {}; }
 
   /// u from the solution x. In a pure Neumann problem the mean of u is 0.

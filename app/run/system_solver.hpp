@@ -43,7 +43,7 @@ public:
   void adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,
              std::shared_ptr<RankLattices const> lattices, std::optional<FormatChoice> choice);
 
-  /// Of a box whose matrix comes from a file; see SolverOptions.
+  /// The caller sets these for a box whose matrix comes from a file; see SolverOptions.
   std::array<std::int64_t, 3> box_nodes{};
 
   /// Solves A x = b. `constant_null_space`: the constant vector spans the null space of A. `row_numbers` makes

@@ -33,9 +33,9 @@ struct MeshConvergence {
 [[nodiscard]] std::vector<MeshConvergence> mesh_convergence(std::vector<SweepAxis> const& axes,
                                                             std::vector<CaseOnMesh> const& cases);
 
-/// For sweep.json.
+/// Converts the groups for sweep.json.
 [[nodiscard]] nlohmann::ordered_json to_json(std::vector<MeshConvergence> const& groups);
-/// For the terminal: the quantities that change from mesh to mesh.
+/// Makes a table for the terminal of the quantities that change from mesh to mesh.
 [[nodiscard]] std::vector<std::vector<std::string>> table_of(MeshConvergence const& group);
 
 }  // namespace poisson::app

@@ -126,7 +126,7 @@ Canvas::Canvas(int width, int height, PictureFormat format) : impl_(std::make_un
     break;
   case PictureFormat::pdf:
     impl_->surface = cairo_pdf_surface_create_for_stream(append, &impl_->bytes, width, height);
-    // The same bytes whenever it is drawn.
+    // The date is fixed, so that a picture has the same bytes whenever it is drawn.
     cairo_pdf_surface_set_metadata(impl_->surface, CAIRO_PDF_METADATA_CREATE_DATE, "2000-01-01T00:00:00Z");
     break;
   }

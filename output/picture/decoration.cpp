@@ -115,7 +115,7 @@ void draw_axes(Canvas& canvas, View const& view, BoundingBox const& box, std::ar
   auto const center = on_screen(middle_of_box);
 
   for (std::size_t axis_number = 0; axis_number < 3; ++axis_number) {
-    // Of the edges on the outline the lowest, or of upright ones that on the left.
+    // The axis is drawn at the lowest of the edges on the outline, or at the leftmost if they are upright.
     Canvas::Point a{}, b{};
     double best = 0;
     bool any = false;
@@ -158,7 +158,7 @@ void draw_axes(Canvas& canvas, View const& view, BoundingBox const& box, std::ar
     };
 
     canvas.line(a, b, ink, 1.2);
-    // As many ticks as there is room for their labels.
+    // The axis has as many ticks as there is room for their labels.
     Canvas::TextStyle const label_style{.size = 0.9 * size, .color = ink, .horizontal = align};
     int target = std::clamp(static_cast<int>(length / (4.5 * size)), 2, 5);
     Axis axis(box.low[axis_number], box.high[axis_number], false, false, target);

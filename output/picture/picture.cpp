@@ -31,7 +31,7 @@ int subdivisions_of(double n_faces, int order) {
   return std::max(order, static_cast<int>(std::ceil(across / std::max(cells_across(n_faces), 1.0))));
 }
 
-/// Of n values.
+/// Finds the range of n values.
 template <class Value>
 ValueRange range_of(std::int64_t n, Value const& value_at, bool positive) {
   double low = std::numeric_limits<double>::infinity(), high = -low;

@@ -163,7 +163,7 @@ public:
                  {.size = 1.25 * size_, .color = ink, .horizontal = Align::middle, .bold = true});
   }
 
-  /// In the corner with the fewest points.
+  /// Draws the legend in the corner with the fewest points.
   void draw_legend() {
     std::size_t named = 0;
     double text_width = 0;

@@ -285,7 +285,7 @@ BoundingBox bounding_box(Mesh const& mesh) {
 
 namespace {
 
-/// Of a lattice with m cells in each direction.
+/// Lists the boundary faces of a lattice with m[d] cells in direction d.
 std::vector<BoundaryFace> boundary_faces_of_lattice(std::array<std::int64_t, 3> const& m) {
   std::vector<BoundaryFace> faces;
   for (std::int64_t k = 0; k < m[2]; ++k)

@@ -96,7 +96,8 @@ struct CellField {
                                                        std::span<BoundaryFace const> faces,
                                                        std::span<std::int64_t const> cut_through, int subdivisions,
                                                        std::optional<Vec3> const& towards = std::nullopt);
-/// The same for a value per point and all cells.
+/// Makes the surface of a mesh without what is cut away, from a value per point. It finds the cells that are cut through among all
+/// cells.
 [[nodiscard]] std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, std::span<double const> values, CutAway const& cut,
                                                        std::span<BoundaryFace const> faces, int subdivisions);
 

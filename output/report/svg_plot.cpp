@@ -12,7 +12,7 @@ namespace poisson::output {
 
 namespace {
 
-// In units of the drawing, which a page scales to its column.
+// These lengths are in units of the drawing, which a page scales to its column.
 constexpr double svg_width = 480, svg_height = 300, right_margin = 14, top_margin = 12, bottom_margin = 46,
                  inner_height = svg_height - top_margin - bottom_margin;
 constexpr double width_of_character = 6.8;
@@ -108,7 +108,7 @@ private:
           svg += line_between(x(tick.value), top_margin, x(tick.value), top_margin + inner_height, "grid") +
                  text_at(x(tick.value), top_margin + inner_height + 16, "middle", superscripts(tick.label));
     } else {
-      // As many names as find room.
+      // At most eight names are drawn: more would not find room.
       std::size_t const step = (plot_.x_names.size() + 7) / 8;
       for (std::size_t i = 0; i < plot_.x_names.size(); i += step)
         svg += text_at(x(static_cast<double>(i)), top_margin + inner_height + 16, "middle", html_text(plot_.x_names[i]));

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t block_bytes = std::size_t{1} << 18;  ///< at most, where a row is not longer
 constexpr std::size_t small_array = 1024;                  ///< bytes that are not worth a chunk
 
-/// Of fields of floating-point numbers and their meshes, level 1 leaves a quarter; higher levels than 6 gain nothing more.
+/// Level 1 leaves a quarter of fields of floating-point numbers and their meshes. Higher levels than 6 gain nothing more.
 constexpr int deflate_level(VtkCompression compression) {
   return compression == VtkCompression::best ? 6 : 1;
 }
@@ -47,7 +47,7 @@ std::size_t row_bytes(DataArray const& array) {
   return size_of(array.type) * static_cast<std::size_t>(array.components);
 }
 
-/// Of so many rows of an array.
+/// The dimensions of `rows` rows of an array.
 std::vector<hsize_t> dimensions(DataArray const& array, std::size_t rows) {
   if (array.components == 1)
     return {rows};

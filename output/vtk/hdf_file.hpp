@@ -94,7 +94,7 @@ private:
   std::vector<Packer> packers_;                    ///< one for every thread
   std::vector<HostVector<unsigned char>> memory_;  ///< of every thread, for blocks that are made
   std::array<Batch, 2> batches_;                   ///< one is filled while the other is written
-  // Of an array that comes in pieces:
+  // These members are about an array that comes in pieces:
   DataArray shape_;
   Layout layout_;
   HdfHandle open_;

@@ -30,7 +30,7 @@ private:
   herr_t (*close_)(hid_t) = nullptr;
 };
 
-/// For its lifetime, HDF5 prints no errors of this thread.
+/// While such an object lives, HDF5 prints no errors of this thread.
 class QuietHdf {
 public:
   QuietHdf();

@@ -26,7 +26,8 @@ struct LevelSet {
 /// node where it is exactly `level` belongs to the larger values, unless nothing is smaller. Threaded; the result does not depend
 /// on the number of threads.
 [[nodiscard]] LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level);
-/// The same where it is given whether such a node belongs to the larger values; for parts of a mesh, which must agree.
+/// Finds the set where the function is `level`. `equal_is_larger` says whether a node where it is exactly `level` belongs to the
+/// larger values. Parts of a mesh must agree about that.
 [[nodiscard]] LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level,
                                  bool equal_is_larger);
 

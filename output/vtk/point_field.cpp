@@ -319,7 +319,7 @@ std::string_view without_unit(std::string_view name) {
   return name;
 }
 
-/// In small letters, and letters and digits alone.
+/// Reduces a name without its unit to letters and digits, in small letters.
 std::string bare(std::string_view name) {
   std::string result;
   for (char const c : without_unit(name))

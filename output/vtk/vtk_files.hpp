@@ -80,9 +80,9 @@ void write_vtp(std::filesystem::path const& path, std::span<double const> points
 void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options, std::vector<WholeArray> const& of_all = {});
 
-/// The same from several ranks: the first one, which has a mesh, writes one file with a piece of every rank that has one (`mesh` is
-/// not null), and the others send it theirs, some megabytes at a time. Fields are alike on all; `of_all` counts on the first.
-/// Collective. EnvironmentError is thrown on the first rank alone, when all is sent.
+/// Writes the file of write_hdf from several ranks. The first one, which has a mesh, writes one file with a piece of every rank
+/// that has a mesh (`mesh` is not null). The others send it theirs, some megabytes at a time. Fields are alike on all ranks;
+/// `of_all` counts on the first. Collective. EnvironmentError is thrown on the first rank alone, when all is sent.
 void write_hdf_on_ranks(std::filesystem::path const& path, Communicator& ranks, Mesh const* mesh,
                         std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options,
                         std::vector<WholeArray> const& of_all = {});

@@ -107,7 +107,7 @@ XmlFile::XmlFile(std::filesystem::path const& path, std::string_view type, std::
       continue;
     case VtkCompression::fast:
       worker.compressor = vtkSmartPointer<vtkLZ4DataCompressor>::New();
-      // Of fields of floating-point numbers, LZ4 in blocks of 64 KiB keeps 0.79 at level 9, at 330 MB/s a core; 0.87 at level 7, at
+      // LZ4 in blocks of 64 KiB keeps 0.79 of fields of floating-point numbers at level 9, at 330 MB/s a core; 0.87 at level 7, at
       // 450 MB/s; 0.92 at level 5, at 650 MB/s. Larger blocks are compressed less well.
       worker.compressor->SetCompressionLevel(7);
       block_bytes_ = std::size_t{1} << 16;
@@ -168,8 +168,9 @@ void XmlFile::array(DataArray const& array) {
   bool const compress = workers_.front().compressor != nullptr;
   std::size_t const space = compress ? workers_.front().compressor->GetMaximumCompressionSpace(block_bytes_) : block_bytes_;
 
-  // Of a compressed array: the number of blocks, bytes of a block, those of the last one if it is shorter, and compressed bytes of
-  // every block. These are known in the end; their place is kept until then. Else the number of bytes, in one text with the data.
+  // A compressed array starts with the number of blocks, the bytes of a block, those of the last one if it is shorter, and the
+  // compressed bytes of every block. These are known in the end; their place is kept until then. Any other array starts with the
+  // number of bytes, in one text with the data.
   std::vector<std::uint64_t> header(3 + n_blocks);
   header[0] = n_blocks;
   header[1] = block_bytes_;
