@@ -107,7 +107,7 @@ struct Held {
   std::int64_t before = 0, after = 0;
 };
 
-/// Of meshes that are not boxes. `lattices`: no refined triangulation is made.
+/// Adds the memory of the space on a mesh that is not a box. With `lattices` no refined triangulation is made.
 void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spec, MeshCounts const& counts, bool lattices,
                std::int64_t n_coarse) {
   std::int64_t const p = spec.order, local = (p + 1) * (p + 1) * (p + 1), n = counts.unknowns(spec.order), cells = counts.cells;
@@ -535,7 +535,7 @@ struct Discretization::Impl {
     return of_part ? *of_part : is_pure_neumann() ? assembly::mean_of_exact(space, element, data).mean() : 0;
   }
 
-  /// Those names whose ids the space has.
+  /// Keeps those names whose ids the space has.
   static PlaceNames names_in(Space const& space, PlaceNames names) {
     names.boundary_ids = space.boundary_ids;
     names.material_ids = space.material_ids;

@@ -90,20 +90,20 @@ struct Estimate {
 class CheckedProblem {
 public:
   explicit CheckedProblem(ProblemSpec spec);
-  /// Of a process that another one tells what it has found in the mesh, which is no box.
+  /// Makes the problem of a process that another one tells what it has found in the mesh, which is no box.
   CheckedProblem(ProblemSpec spec, MeshCounts counts);
   ~CheckedProblem();
   CheckedProblem(CheckedProblem&&) noexcept;
 
   [[nodiscard]] MeshSummary const& mesh() const;
   [[nodiscard]] MeshCounts const& counts() const;
-  /// On the mesh file.
+  /// Notes on the mesh file.
   [[nodiscard]] std::vector<std::string> const& notes() const;
   [[nodiscard]] Estimate estimate(AssembledInto into) const;
 
-  /// What one of several processes has of a mesh of lattices, without the whole mesh; a Discretization of this problem is then the
-  /// part on its around_cells, if it has any. None: the mesh is none of lattices (one process makes the whole then, and sends
-  /// parts: set_part), and this problem is of no further use. Errors: as Discretization.
+  /// Makes what one of several processes has of a mesh of lattices, without the whole mesh. A Discretization of this problem is
+  /// then the part on its around_cells, if it has any. Returns nothing where the mesh is none of lattices; this problem is then of
+  /// no further use (one process makes the whole, and sends parts: set_part). Errors: those of Discretization.
   [[nodiscard]] std::optional<PartOfSpace> share(int rank, int ranks);
   /// After share, before all else: a rank places the nodes of its own unknowns, and tells others the coordinates of those that they
   /// have as ghosts, 3 each. Rows as in RankNeighbor::sent; ghosts in the order of the part.
@@ -153,21 +153,22 @@ public:
   [[nodiscard]] std::vector<std::string> const& notes() const;
   /// The linear system. Threaded; the result has the same bits for any number of threads.
   [[nodiscard]] LinearSystem assemble();
-  /// The same problem for the assembly on the backend (gpu/elements), when it is one of trilinear elements on a box. Of a part of a
-  /// box the sides inside of the whole are BoxProblem::Face::Type::cut.
+  /// Returns the problem for the assembly on the backend (gpu/elements) when it has trilinear elements on a box, else nothing.
+  /// Sides of a part of a box that lie inside the whole are BoxProblem::Face::Type::cut.
   [[nodiscard]] std::optional<BoxProblem> box_problem() const;
-  /// The same with trilinear elements in any case, for multigrid.
+  /// Returns the box problem with trilinear elements, whatever the order of the space is, for multigrid.
   [[nodiscard]] std::optional<BoxProblem> box_problem_of_order_one() const;
-  /// The same for elements of any order on lattices; a cell is a lattice where there are no larger ones. Errors: as assemble, for
-  /// the data on the boundary; InputError where the tables would exceed 32-bit indices.
+  /// Returns the problem for gpu/elements with elements of any order on lattices. A cell is a lattice where there are no larger
+  /// ones. Errors: those of `assemble` for the data on the boundary; InputError where the tables would exceed 32-bit indices.
   [[nodiscard]] LatticeProblem lattice_problem() const;
-  /// The same of a rank's own pieces of lattices, of a part on the cells around them; see system/lattice_problem.hpp. Precondition:
-  /// set_dirichlet_values was called.
+  /// Returns the problem of a rank's own pieces of lattices, where this is the part on the cells around them; see
+  /// system/lattice_problem.hpp. Precondition: set_dirichlet_values was called.
   [[nodiscard]] LatticeProblem lattice_problem(OwnPieces const& own) const;
-  /// The same of a rank's own cells, which are this part; see there.
+  /// Returns the problem of a rank's own cells, where this is the part on these cells; see system/lattice_problem.hpp.
   [[nodiscard]] LatticeProblem lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet,
                                                bool with_source) const;
-  /// Of the part around own rows; see there.
+  /// Counts the entries that Dirichlet values take out of the matrix, where this is the part around own rows; see
+  /// system/lattice_problem.hpp.
   [[nodiscard]] std::int64_t emptied_entries(std::span<double const> dirichlet, std::span<std::uint8_t const> is_row) const;
   /// (int f + int g) / (int |f| + int |g|) of a pure Neumann problem. Throws InputError where that is too far from 0 for a
   /// solution.
@@ -183,9 +184,10 @@ public:
   [[nodiscard]] DataFindings data_findings() const;
   /// See check_dirichlet.
   void add_dirichlet_findings(std::span<std::uint8_t const> counted, DataFindings& found) const;
-  /// Of a part: for each line source the t in [0, 1] where it goes from one cell to another, as far as this part knows them,
-  /// ascending; and the loads anew, with what all parts know.
+  /// Tells for each line source the t in [0, 1] where it goes from one cell to another, ascending, as far as this part of a mesh
+  /// knows them.
   [[nodiscard]] std::vector<std::vector<double>> line_cuts() const;
+  /// Computes the loads of a part anew, with what all parts know.
   void set_places_of_sources(SharedPlaces const& shared);
   /// The loads of point and line sources, those of unknowns with Dirichlet values among them. `assemble` adds them to its
   /// right-hand side; box_problem and lattice_problem leave that to the caller.
@@ -236,14 +238,15 @@ public:
   [[nodiscard]] std::vector<double> dirichlet_values() const;
   void set_dirichlet_values(std::span<double const> values);
   [[nodiscard]] bool has_exact() const;
-  /// Of `exact`. In a pure Neumann problem a part takes the mean over the whole mesh off it.
+  /// Returns the integral of `exact` over this mesh or part, and the volume.
   [[nodiscard]] ExactMean mean_of_exact() const;
+  /// Gives a part the mean of `exact` over the whole mesh. In a pure Neumann problem the part takes it off `exact`.
   void set_mean_of_exact(double mean);
   /// Minimum, maximum, mean, energy of u, and what flows through the boundaries, as far as boundary_fluxes has it from unknowns
   /// with counted[i] != 0 (empty: all). Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u, std::span<std::uint8_t const> counted = {},
                                       std::span<double const> u_low = {}) const;
-  /// Of the nodes with u <= low, and of those with u >= high, the first by z, then y, then x.
+  /// Finds the first node, by z, then y, then x, of those with u <= low, and the first of those with u >= high.
   [[nodiscard]] ExtremePlaces extreme_places(std::span<double const> u, double low, double high) const;
   /// The nodes and cells to be written, and u, the coefficient and the flux on them, and what `more` asks for.
   [[nodiscard]] OutputMesh output_mesh(OutputNodes nodes = OutputNodes::equidistant) const;

@@ -43,7 +43,7 @@ void parallel_for(std::int64_t n, MakeState const& make_state, Body const& body)
     throw Interrupted();
 }
 
-/// The same without a state: body(i).
+/// Runs body(i) for every i in [0, n) in the same way, without a state.
 template <class Body>
 void parallel_for(std::int64_t n, Body const& body) {
   parallel_for(

@@ -65,7 +65,7 @@ struct MeshSpec {
   /// Box only: the part of it that this process works on, where several share it. What bounds the part inside of the box is no
   /// boundary. Conditions and sources are those of the whole box.
   std::optional<BoxPart> part{};
-  /// Of a part with named places: what these hold in the whole box.
+  /// Set for a part of a box with named places: what these places hold in the whole box.
   std::optional<PlaceCounts> places_of_whole{};
   bool shared = false;  ///< several processes share the mesh, so that 32-bit indices need not number all of it
   std::vector<NamedPlace> boundaries, regions;  ///< of faces that two entries hold, the later one counts; so of cells

@@ -5,7 +5,7 @@
 
 namespace poisson::assembly {
 
-/// Without white space at either end.
+/// Returns the text without white space at either end.
 [[nodiscard]] inline std::string_view trim(std::string_view text) {
   auto const first = text.find_first_not_of(" \t\r\n\v\f");
   return first == std::string_view::npos ? std::string_view()

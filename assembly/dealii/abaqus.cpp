@@ -62,7 +62,7 @@ struct ElementType {
   char const* shape = "";
 };
 
-/// By the name: a family, the number of nodes, letters that say how it is integrated (C3D8R, DC3D20, S4R, CAX4P).
+/// Reads the type from its name: a family, the number of nodes, letters that say how it is integrated (C3D8R, DC3D20, S4R, CAX4P).
 ElementType element_type(std::string const& name) {
   using Kind = ElementType::Kind;
   static constexpr std::array<char const*, 11> solids{"C3D",   "DC3D",  "AC3D", "DCC3D", "EC3D", "Q3D",
@@ -189,7 +189,7 @@ private:
     }
   }
 
-  /// In upper case; blanks in a keyword line mean nothing.
+  /// Returns the text in upper case without blanks, which mean nothing in a keyword line.
   static std::string without_blanks(std::string_view text) {
     std::string result = upper(text);
     std::erase_if(result, [](char c) { return c == ' ' || c == '\t'; });
@@ -741,7 +741,7 @@ private:
     set_of_ = of;
     new_set(of, name, true);
     data_ = parameter("GENERATE") != nullptr ? &AbaqusReader::generated_line : &AbaqusReader::set_line;
-    // Of an assembly, without an instance: its points of reference.
+    // A set of the assembly without an instance holds the assembly's own points of reference, whose numbers are not the mesh's.
     foreign_ = beside_the_mesh() && parameter("INSTANCE") == nullptr;
   }
 
@@ -838,7 +838,7 @@ private:
     return set.numbers;
   }
 
-  /// Of a set by its name, or one number.
+  /// Returns the members of the set with this name, or the one number that stands in its place.
   std::vector<std::int64_t> members(Of of, std::string_view name, std::int64_t line) {
     if (std::string_view const bare = without_instance(name); is_integer(bare))
       return {text_.to_integer(bare, "a number")};

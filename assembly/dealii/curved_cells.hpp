@@ -22,7 +22,7 @@ struct CurvedCells {
 /// Values at t in [0, 1] of the p + 1 polynomials of order p that are 1 at one of the equidistant nodes and 0 at the others. At a
 /// node they are exact.
 void lagrange_values(int order, double t, std::span<double> values);
-/// Their derivatives.
+/// Writes the derivatives of these polynomials at t.
 void lagrange_derivatives(int order, double t, std::span<double> derivatives);
 
 /// Whether the nodes are those of the trilinear cell of the same vertices, up to rounding.

@@ -176,7 +176,7 @@ RawMesh read_raw(MeshSpec const& spec) {
                                          : read_ucd(text);
 }
 
-/// Of vertices, of the nodes of curved cells, and of the translations between periodic boundaries.
+/// Multiplies the coordinates of vertices, of the nodes of curved cells, and of the translations between periodic boundaries.
 void multiply_coordinates(RawMesh& mesh, double scale) {
   for (auto* const points : {&mesh.vertices, &mesh.shape_nodes})
     for (dealii::Point<3>& point : *points)
@@ -211,7 +211,7 @@ public:
   [[nodiscard]] CellShape operator()(std::span<dealii::Point<3> const, 8> corners, std::span<dealii::Point<3> const> nodes) const {
     if (order_ == 1)
       return cell_shape(corners);
-    // Of a polynomial the sign of the Jacobian is seen at points only, those on edges and faces among them.
+    // The sign of a polynomial's Jacobian is seen at points only, those on edges and faces among them.
     auto const n = static_cast<std::size_t>(order_ + 1);
     bool positive = false;
     for (std::size_t k = 0; k < points_; ++k)

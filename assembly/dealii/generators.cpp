@@ -722,7 +722,7 @@ Generator const& find_generator(MeshSpec const& spec) {
   auto const named = [&](Generator const& candidate) { return spec.generator == candidate.name; };
   auto found = std::find_if(table().begin(), table().end(), named);
   if (found != table().end()) {
-    // Of two functions with one name the second takes lists of lists.
+    // Where two functions have one name, the second takes lists of lists.
     auto const second = std::find_if(found + 1, table().end(), named);
     bool const lists = std::string_view(spec.arguments).substr(0, spec.arguments.find(':')).find(';') != std::string_view::npos;
     return second != table().end() && lists ? *second : *found;

@@ -24,7 +24,7 @@ struct GmshType {
     return at == std::string_view::npos ? 1 : number_from(name.substr(at + 6));
   }
   [[nodiscard]] bool is_quad() const { return name.find("quadrilateral") != std::string_view::npos; }
-  /// Of complete polynomials, or the one of order 2 that has nodes on corners and edges only.
+  /// True for hexahedra of complete polynomials, and for the one of order 2 that has nodes on corners and edges only.
   [[nodiscard]] bool is_hexahedron() const {
     std::int64_t const n = order() + 1;
     return name.find("hexahedron") != std::string_view::npos && (nodes() == n * n * n || nodes() == 20);
@@ -402,7 +402,7 @@ private:
     return words_of(line);
   }
 
-  /// Its row in the table; without a name for a type that is not in it.
+  /// Returns the type's row in the table; one without a name for a type that is not in it.
   GmshType type_of(std::int64_t number) {
     auto const known = std::find_if(gmsh_types.begin(), gmsh_types.end(), [&](GmshType const& t) { return t.number == number; });
     if (known != gmsh_types.end())
@@ -502,7 +502,7 @@ private:
     }
   }
 
-  /// Of 16 numbers, row by row, the first three rows; none where there are none.
+  /// Reads an affine map of 16 numbers, row by row, and returns its first three rows; nothing where the file has no map.
   std::optional<std::array<double, 12>> read_affine() {
     std::int64_t numbers = 0;
     if (version_ == 41) {

@@ -23,7 +23,7 @@ std::size_t hash_of(Key const& key) {
   return hash;
 }
 
-/// For every vertex the first one at its place, among those in use; itself elsewhere.
+/// Finds for every vertex in use the first one at its place. Every other vertex is mapped to itself.
 class SamePlaces {
 public:
   explicit SamePlaces(RawMesh const& mesh) : mesh_(mesh), first_(mesh.vertices.size()) {

@@ -112,9 +112,9 @@ Stencil make_stencil(unsigned directions) {
   return stencil;
 }
 
-/// In which way deal.II lists the points around a new one on the rim of a lattice: in the own coordinates of the coarse face or
-/// edge. Inside it is that of the lattice. Where a manifold finds points by an iteration, the result depends on it in the last
-/// digits.
+/// Tells in which way deal.II lists the points around a new one on the rim of a lattice: in the own coordinates of the coarse face
+/// or edge. Inside a lattice it lists them in the lattice's coordinates. Where a manifold finds points by an iteration, the result
+/// depends on this order in the last digits.
 struct RimFrames {
   explicit RimFrames(LatticeTopology::Lattice const& lattice) {
     for (auto& signs : reversed)
@@ -282,7 +282,7 @@ public:
       of(edge_entry(e)).get_new_points(dealii::ArrayView<Point const>(ends.data(), 2), edge_weights_, view(8 + e * q, q));
     }
     for (int face = 0; face < 6; ++face) {
-      // In the face's coordinates: vertices, then edges.
+      // The perimeter is listed in the face's coordinates: vertices first, then the points of edges.
       int const d = face / 2, u = face_u(face), v = face_v(face), base = face % 2 << d;
       for (int vertex = 0; vertex < 4; ++vertex)
         perimeter_[vertex] = points_[base | (vertex & 1) << u | (vertex >> 1) << v];
@@ -362,7 +362,7 @@ public:
     for_rows(std::ssize(straight_), m_ * m_, m_, [&](std::int64_t lattice, std::int64_t row) {
       trilinear_row(straight_[lattice].vertices, row % m_, row / m_, straight_[lattice].points);
     });
-    // From cells of 2 `step` fine cells a side: first the edges get new points, then the faces, then the cells.
+    // Each step halves cells of 2 `step` fine cells a side. First the edges get new points, then the faces, then the cells.
     for (std::int64_t step = n_ / 2; step >= 1; step /= 2)
       for (unsigned const directions : {1U, 2U, 4U, 6U, 5U, 3U, 7U})
         halve(directions, step);

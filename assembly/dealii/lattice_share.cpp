@@ -158,7 +158,7 @@ private:
   [[nodiscard]] std::int64_t node_of(std::array<std::int64_t, 3> const& index) const {
     return (index[2] * pieces_->m + index[1]) * pieces_->m + index[0];
   }
-  /// Of an own piece the first of its nodes in unknowns_; else -1.
+  /// Returns where the nodes of an own piece begin in unknowns_; -1 for a piece that is not there.
   [[nodiscard]] std::int64_t first_node(std::int32_t piece) const { return first_nodes_[piece]; }
 
   /// The unknowns of own pieces, and their ranks; not where pieces have one cell, and maybe no own unknown.
@@ -299,7 +299,8 @@ private:
     arrays.n_cells_of_whole = n_coarse_ * (n * n * n << (3 * pieces_->depth));
   }
 
-  /// Of own unknowns. A few pieces at a time, each for those of which it has the first copy. False: deal.II cannot place the nodes.
+  /// Writes the points of own unknowns. It makes a few pieces at a time, each for the unknowns of which it has the first copy.
+  /// Returns false where deal.II cannot place the nodes.
   bool fill_points(SpaceArrays& arrays) {
     // Own unknowns by piece.
     std::vector<std::int64_t> first(pieces_->places.size() + 1, 0);

@@ -45,11 +45,11 @@ struct Mesh {
 /// Counts of an unrefined mesh.
 [[nodiscard]] MeshCounts count(Mesh const& coarse);
 
-/// Refines a coarse mesh of `spec`, whose cells have no shapes of their own (curved_cells). Errors: as make_mesh.
+/// Refines a coarse mesh of `spec`, whose cells have no shapes of their own (curved_cells). Errors: those of make_mesh.
 void refine_mesh(Mesh& mesh, MeshSpec const& spec);
 
-/// The refined mesh. Errors: as make_coarse_mesh and check_index_range, EnvironmentError when the triangulation will not fit in
-/// memory, Interrupted between refinements.
+/// Makes the refined mesh. Errors: those of make_coarse_mesh and check_index_range; EnvironmentError when the triangulation will
+/// not fit in memory; Interrupted between refinements.
 [[nodiscard]] Mesh make_mesh(MeshSpec const& spec);
 
 }  // namespace poisson::assembly

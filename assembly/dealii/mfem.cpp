@@ -241,7 +241,7 @@ private:
 
   void read_vertices() {
     n_vertices_ = text_.count("the number of vertices");
-    // Without coordinates the section ends here: nodes follow.
+    // A section without coordinates ends here; nodes follow then.
     std::string_view const next = text_.peek_word();
     if (next.empty() || next == "nodes" || next == "mfem_mesh_end" || next.starts_with('#'))
       return;

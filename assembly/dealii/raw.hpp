@@ -44,8 +44,8 @@ struct RawMesh {
   std::vector<Group> cell_groups, quad_groups;
   /// Every boundary face whose four corners are in such a group belongs to it. A name that quads have too counts for these only.
   std::vector<Group> node_groups;
-  /// Of curved cells the order p of their shape, and for every cell its (p + 1)^3 equidistant nodes, in the cell's frame, x
-  /// fastest.
+  /// The order p of the shape of curved cells. shape_nodes has for every cell its (p + 1)^3 equidistant nodes, in the cell's frame,
+  /// x fastest.
   int order = 1;
   std::vector<dealii::Point<3>> shape_nodes;                           ///< empty when p = 1
   std::map<std::int64_t, std::string> boundary_names, material_names;  ///< of plain numbers, where the file has names
@@ -123,7 +123,7 @@ private:
 [[nodiscard]] RawMesh read_medit(MeshText& text);
 [[nodiscard]] RawMesh read_mfem(MeshText& text);
 [[nodiscard]] RawMesh read_unv(MeshText& text);
-/// Those of libraries, to be called by read_in_other_process: VTK's legacy files, VTU and VTKHDF by VTK, Exodus II by netCDF.
+/// These read with libraries, and read_in_other_process calls them: VTK's legacy files, VTU and VTKHDF by VTK, Exodus II by netCDF.
 [[nodiscard]] RawMesh read_vtk(MeshText& text, MeshSpec const& spec);
 [[nodiscard]] RawMesh read_vtu(MeshText& text, MeshSpec const& spec);
 /// `file` is what VTK reads: that of the text, or one with a step of it.

@@ -47,7 +47,7 @@ public:
   void end_of_line();
   /// The next `count` items of `size` bytes each. Throws InputError when the file ends before.
   std::string_view bytes(std::int64_t count, std::int64_t size, char const* what);
-  /// To be called where a library reads the content: line() is then 0.
+  /// Must be called where a library reads the content: line() is then 0.
   void has_no_lines() noexcept { binary_ = true; }
   /// Goes to where `mark` is found next, which is read next. False without it: then nothing is left to read.
   bool go_to(std::string_view mark);
@@ -70,7 +70,7 @@ private:
   bool line_taken_ = false;  ///< next_line() gave line `line_`, and rest_ stands at its end
 };
 
-/// For messages; long texts are cut.
+/// Puts a text in quotes for a message. Long texts are cut.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 [[nodiscard]] std::string upper(std::string_view text);
 [[nodiscard]] std::vector<std::string_view> words_of(std::string_view text);

@@ -18,8 +18,8 @@ namespace poisson::assembly {
 /// "problem.mesh.generator" or "problem.mesh.arguments".
 [[nodiscard]] std::unique_ptr<dealii::Triangulation<3>> generate_mesh(MeshSpec const& spec);
 
-/// As generate_mesh, with key "problem.mesh.file"; and the names of ids that the file has, and notes. All else of the Mesh is not
-/// set.
+/// Reads the unrefined mesh of a file, the names of ids that the file has, and notes. All cells were checked for positive volume.
+/// All else of the Mesh is not set. Errors: InputError with key "problem.mesh.file".
 [[nodiscard]] Mesh read_mesh_file(MeshSpec const& spec);
 
 /// Takes the cells out that are void (MeshSpec::has_void). Faces that were between them and others become boundaries: each region's

@@ -67,7 +67,7 @@ RawMesh read_unv(MeshText& text) {
             numbers.push_back(text.to_integer(word, "a node number"));
         if (static_cast<std::int64_t>(numbers.size()) != count)
           text.fail("an element has more nodes than it announces");
-        // Of a second order nodes of corners and of edges take turns.
+        // Elements of order 2 list nodes of corners and of edges in turns.
         auto const is = [&](std::initializer_list<std::int64_t> types) {
           return std::find(types.begin(), types.end(), type) != types.end();
         };

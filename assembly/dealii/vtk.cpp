@@ -107,7 +107,7 @@ public:
                               (names_.empty() ? "; it has none" : "; it has: " + names_));
   }
 
-  /// Those that programs give one of these names, the most likely first.
+  /// Returns the arrays to which programs give one of these names, the most likely first.
   template <std::size_t N>
   [[nodiscard]] std::vector<vtkDataArray*> known(std::array<char const*, N> const& usual) const {
     std::vector<vtkDataArray*> found;
@@ -123,7 +123,8 @@ private:
   std::string names_;
 };
 
-// As `bare` gives them. Who writes them: deal.II, OpenGeoSys, meshio and Gmsh, VTK's readers (Exodus, LS-DYNA), MFEM, FEniCS.
+// Names are spelled as `bare` gives them. They are those of deal.II, OpenGeoSys, meshio and Gmsh, VTK's readers (Exodus, LS-DYNA),
+// MFEM and FEniCS.
 constexpr std::array<char const*, 28> usual_materials{
     "MATERIALID",  "MATERIAL",       "MATID",   "MAT",         "CELLENTITYID", "GMSHPHYSICAL",    "PHYSICALID",
     "PHYSICALTAG", "ELEMENTBLOCKID", "BLOCKID", "OBJECTID",    "MEDITREF",     "TETGENREF",       "UGRIDREF",

@@ -20,8 +20,8 @@ std::int64_t largest_block(std::int64_t cells, int blocks) {
 
 BoxPartition::BoxPartition(std::array<std::int64_t, 3> const& cells, int order, int ranks)
     : n_(cells), order_(order), ranks_(ranks) {
-  // Of the largest block, in cells: a face to another block costs as much as a quarter of one. In floating point: products of any
-  // counts.
+  // The cost of a division is that of its largest block, in cells: a face to another block costs as much as a quarter of one. It is
+  // in floating point, which holds products of any counts.
   auto const cost = [&](std::array<int, 3> const& blocks) {
     std::array<double, 3> size{};
     for (std::size_t d = 0; d < 3; ++d)

@@ -27,7 +27,7 @@ public:
   [[nodiscard]] int n_used() const { return blocks_[0] * blocks_[1] * blocks_[2]; }
   /// The cells of a rank, blocks numbered x fastest; no cells: {} for a rank without rows.
   [[nodiscard]] BoxPart cells(int rank) const;
-  /// The same with the layer of cells below that has couplings of its rows: what the rank assembles.
+  /// The cells that a rank assembles: its own, and the layer of cells below them that has couplings of its rows.
   [[nodiscard]] BoxPart assembled_cells(int rank) const;
   /// Number of nodes that the rank owns.
   [[nodiscard]] std::int64_t n_rows(int rank) const;
@@ -35,8 +35,8 @@ public:
   [[nodiscard]] std::vector<RankNeighbor> neighbors(int rank) const;
   /// The nodes that ranks own.
   [[nodiscard]] RankBlocks node_blocks() const;
-  /// Of every node of assembled_cells(rank), lexicographic, its row, or the number of rows plus that of its ghost. Own rows are
-  /// numbered lexicographically.
+  /// Gives for every node of assembled_cells(rank), lexicographic, its row, or the number of rows plus the number of its ghost. Own
+  /// rows are numbered lexicographically.
   [[nodiscard]] HostVector<std::int32_t> places(int rank) const;
 
 private:

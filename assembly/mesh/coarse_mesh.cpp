@@ -21,7 +21,7 @@ constexpr char const* file_name = "libpoisson_dealii.so";
 using Open = decltype(&poisson_open_coarse_mesh);
 using Divide = decltype(&poisson_divide_graph);
 
-/// Its entries, or what is wrong.
+/// Holds the library's entries, or what is wrong with it.
 struct Library {
   Open open = poisson_open_coarse_mesh;
   Divide divide = poisson_divide_graph;

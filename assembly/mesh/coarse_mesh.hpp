@@ -28,8 +28,8 @@ public:
   /// triangulation elsewhere. It may change the mesh, and is called once. Errors: InputError where deal.II cannot place the nodes;
   /// EnvironmentError when the triangulation will not fit in memory; Interrupted.
   [[nodiscard]] virtual Space space(ReferenceElement const& element) = 0;
-  /// In its stead, what one rank of several has of lattices, without the whole space. None: that is not possible with this mesh, on
-  /// this rank; the mesh must then be opened anew. Errors: as space.
+  /// Makes what one rank of several has of lattices, without the whole space; it is called in place of `space`. Returns nothing
+  /// where that is not possible with this mesh on this rank; the mesh must then be opened anew. Errors: those of `space`.
   [[nodiscard]] virtual std::optional<ShareOfSpace> share(ReferenceElement const& element, int rank, int ranks) = 0;
 };
 

@@ -73,11 +73,11 @@ double graded_place(MeshSpec const& spec, std::size_t d, std::int64_t i) {
     return geometric_sum(s, static_cast<double>(i), static_cast<double>(n));
   if (2 * i > n)
     return 1 - graded_place(spec, d, n - i);
-  // Edges r^0, r^1, ... up to the middle, of an odd number half of the last one.
+  // Edges are r^0, r^1, ... up to the middle; of an odd number of cells the last one counts half.
   double const half = static_cast<double>(n / 2), at = static_cast<double>(i);
   if (n % 2 == 0)
     return 0.5 * geometric_sum(s, at, half);
-  // With the sum S of m = half cells the whole is 2 S + r^m; (r^i - 1) / (r - 1) is S of i cells.
+  // With S the sum of the edges of m = half cells, the whole is 2 S + r^m. The edges of i cells sum to (r^i - 1) / (r - 1).
   double const ratio = geometric_sum(s, half, half + 1);  // S_m / S_(m + 1); r^m = S_(m + 1) - S_m
   return half == 0 ? 0 : geometric_sum(s, at, half) * ratio / (1 + ratio);
 }

@@ -77,7 +77,7 @@ struct MeshCounts {
 
   /// Continuous Q_p unknowns: one per vertex, p - 1 per edge, (p - 1)^2 per face, (p - 1)^3 per cell. Saturates at 2^62.
   [[nodiscard]] std::int64_t unknowns(int order) const;
-  /// Those after `times` global refinements.
+  /// Returns the counts after `times` global refinements.
   [[nodiscard]] MeshCounts refined(int times) const;
 };
 
@@ -89,8 +89,7 @@ struct MeshCounts {
 void check_refinements(MeshSpec const& spec);
 
 /// Counts of the refined mesh without building it. A box is never built; a generator's or file's mesh is built unrefined, and
-/// checked. Errors: as open_coarse_mesh.
-/// `names`: those of the expressions of its regions.
+/// checked. `names` are those of the expressions of its regions. Errors: those of open_coarse_mesh.
 [[nodiscard]] MeshCounts predict_counts(MeshSpec const& spec, ExpressionNames const& names = {});
 
 /// Throws InputError (key "problem.mesh.cells" or "problem.mesh.refinements") when the unknowns of Q_order exceed 32-bit indices.

@@ -43,7 +43,7 @@ inline constexpr std::array<HexEdge, 12> hex_edges{{{1, {0, 0, 0}},
 /// One of the eight ways in which the coordinates of a face, seen from a cell, map to the face's own: exchange u and v if bit 0 is
 /// set, then reverse u if bit 1 and v if bit 2 is set.
 using FaceOrientation = std::uint8_t;
-/// From the cell's coordinates to the face's own; both run from 0 to `last`.
+/// Maps coordinates u and v of the cell to the face's own; both run from 0 to `last`.
 [[nodiscard]] constexpr std::array<std::int64_t, 2> to_own(FaceOrientation orientation, std::int64_t u, std::int64_t v,
                                                            std::int64_t last) {
   std::int64_t const a = orientation & 1 ? v : u, b = orientation & 1 ? u : v;

@@ -18,7 +18,7 @@ public:
     double weight;
   };
 
-  /// Of n unknowns, all free.
+  /// Makes the constraints of n unknowns, all of which are free.
   explicit Constraints(std::int64_t n = 0);
 
   /// u[unknown] = value + sum over the entries of weight * u[entry.unknown]. Replaces an earlier constraint of the unknown.

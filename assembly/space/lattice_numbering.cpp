@@ -23,7 +23,7 @@ NodeKinds<D>::NodeKinds(std::int64_t p, std::int64_t n) : p_(p) {
     }
     kinds_.push_back(kind);
   }
-  // By the dimension of the part of the cell, then by its directions, then lexicographically.
+  // Kinds are sorted by the dimension of the part of the cell, then by its directions, then lexicographically.
   auto const key = [](Kind const& kind) {
     int dimension = 0, directions = 0;
     for (int d = 0; d < D; ++d)

@@ -61,8 +61,8 @@ struct LatticeNode {
 /// coordinates, and the coarse vertices. Nothing of the size of the unknowns is stored but the copies of those on rims.
 class LatticeNumbering {
 public:
-  /// `topology` without an obstacle, refinements >= 0, order >= 1; at most 2^31 - 1 unknowns (check_index_range).
-  /// Without `with_copies` nothing of the size of the rims is made: offsets and copies stay empty, and layout() is not possible.
+  /// Preconditions: `topology` has no obstacle, refinements >= 0, order >= 1; at most 2^31 - 1 unknowns (check_index_range). Where
+  /// `with_copies` is false, nothing of the size of the rims is made: offsets and copies stay empty, and layout() is not possible.
   LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order, bool with_copies = true);
 
   std::int64_t m;  ///< nodes a side of a lattice
@@ -89,7 +89,7 @@ public:
   void unknowns(std::int32_t lattice, std::int64_t first_plane, std::int64_t end, std::int32_t* out) const;
   void unknowns(std::int32_t lattice, std::int32_t* out) const { unknowns(lattice, 0, m, out); }
 
-  /// The same for gpu/.
+  /// Returns this numbering in the form that gpu/ takes.
   [[nodiscard]] LatticeLayout layout() const;
 
 private:

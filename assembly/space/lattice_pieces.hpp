@@ -59,7 +59,7 @@ struct LatticePieces {
   std::vector<std::int32_t> rank_of;  ///< of pieces
 
   [[nodiscard]] std::int64_t cells_of_lattice() const { return n << depth; }  ///< a side
-  /// Of node (i, j, k) of a piece its indices in the lattice.
+  /// Returns the indices in the lattice of node (i, j, k) of a piece.
   [[nodiscard]] Index in_lattice(std::int32_t piece, Index const& index) const {
     Index result{};
     for (std::size_t d = 0; d < 3; ++d)
@@ -98,7 +98,7 @@ struct LatticePieces {
     return result;
   }
 
-  /// That number.
+  /// Returns the number of a cell in the whole mesh.
   [[nodiscard]] std::int64_t number_of(Cell const& cell) const {
     Piece const& at = places[static_cast<std::size_t>(cell.piece)];
     std::int64_t const side = cells_of_lattice();
@@ -121,7 +121,7 @@ private:
 
 /// The pieces of a rank as lattices of its own (gpu/core/rank_lattices.hpp).
 struct OwnPieces {
-  /// From a rank's PartOfSpace: with as many unknowns, its own_nodes and around_cells.
+  /// A rank's PartOfSpace gives the last four arguments: how many unknowns and rows it has, its own_nodes and around_cells.
   OwnPieces(std::shared_ptr<LatticePieces const> of_ranks, int rank, std::int64_t n_unknowns, std::int64_t own_rows,
             HostVector<std::int32_t> own_nodes, std::vector<std::int32_t> around_cells);
 
@@ -133,9 +133,9 @@ struct OwnPieces {
       number;  ///< by that place, in LatticeLayout: own unknowns are rows, then come ghosts, in the part's order
   std::vector<std::int32_t> cells;
 
-  /// Without tables of rims, and unknowns.
+  /// Returns the layout of the own pieces without tables of rims, and without unknowns.
   [[nodiscard]] LatticeLayout shape() const;
-  /// Of which lattices they are pieces.
+  /// Tells of which lattices the own pieces are pieces.
   [[nodiscard]] LatticeCut cut() const;
   /// A cell of the part, by its place there, in piece own[i].
   [[nodiscard]] std::int32_t cell_of(std::int64_t i) const;

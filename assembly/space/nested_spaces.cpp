@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t rows_at_once = 4096;
 
-/// In one direction: what a node at an index follows from.
+/// Tells what a node at an index follows from in one direction.
 struct Neighbours {
   int count;
   std::array<std::int64_t, 2> index;

@@ -34,7 +34,7 @@ public:
   NestedLattices(std::shared_ptr<LatticePieces const> pieces, int rank, std::vector<std::int32_t> own,
                  std::vector<LatticeNode> places, std::vector<double> nodes)
       : pieces_(std::move(pieces)), rank_(rank), own_(std::move(own)), places_(std::move(places)), nodes_(std::move(nodes)) {}
-  /// As many on every rank.
+  /// Makes the nested spaces. Every rank has the same number of them.
   [[nodiscard]] std::vector<NestedSpace> make() const;
 
 private:

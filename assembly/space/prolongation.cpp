@@ -9,7 +9,7 @@
 namespace poisson::assembly {
 
 CsrMatrix prolongation_of_order_one(Space const& space, ReferenceElement const& element) {
-  // Of every node of a cell the vertices that it follows from.
+  // `weights` lists for every node of a cell the vertices that it follows from.
   struct Weight {
     std::size_t vertex;  ///< among the nodes of the cell
     double value;

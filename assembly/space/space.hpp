@@ -141,7 +141,7 @@ public:
   [[nodiscard]] std::vector<std::vector<std::int64_t>> color_parts(Constraints const& constraints = Constraints()) const;
   /// The cells of each unknown, as in color_parts. A cell may be listed twice for an unknown when constraints have entries.
   [[nodiscard]] DofCells cells_around_dofs(Constraints const& constraints = Constraints()) const;
-  /// For each unknown the cell with the lowest number that contains it.
+  /// Finds for each unknown the cell with the lowest number that contains it.
   [[nodiscard]] HostVector<std::int32_t> owners() const;
 
 private:
@@ -201,7 +201,7 @@ private:
 /// Space::map_nodes.
 [[nodiscard]] std::vector<double> const& geometry_nodes_1d(Space const& space, ReferenceElement const& element);
 
-/// Of a 3 x 3 matrix, row-major.
+/// The determinant of a 3 x 3 matrix, row-major.
 [[nodiscard]] double determinant(std::array<double, 9> const& m);
 /// The cofactor matrix det(m) m^-T of a 3 x 3 matrix, row-major.
 [[nodiscard]] std::array<double, 9> cofactors(std::array<double, 9> const& m);

@@ -54,8 +54,8 @@ struct InsideOfPart {
   std::vector<std::int32_t> cells, unknowns;
 };
 
-/// The same for any division. `candidates`: cells, among them all that have unknowns of this rank, but for those inside.
-/// look_at(i, unknowns, ranks) writes the n_local unknowns of candidate i, and the ranks that have them.
+/// Makes the part of a rank for any division of the cells. `candidates` are cells, among them all that have unknowns of this rank,
+/// but for those inside. look_at(i, unknowns, ranks) writes the n_local unknowns of candidate i, and the ranks that have them.
 [[nodiscard]] PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int rank,
                                   std::function<void(std::int64_t, std::int32_t*, std::int32_t*)> const& look_at,
                                   InsideOfPart const& inside = {});

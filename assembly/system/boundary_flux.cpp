@@ -27,7 +27,8 @@ struct FaceShare {
   std::int32_t cell;
   bool inside;  ///< of a surface inside the mesh
 };
-/// The same of a surface inside the mesh without a condition: k du/dn from its first side, as the mean of both.
+/// Holds the integrals of a FaceShare for a surface inside the mesh that has no condition. Its k du/dn is that from the first side,
+/// as the mean of both sides.
 struct FreeShare {
   std::int32_t unknown;
   unsigned id;
@@ -157,7 +158,7 @@ private:
     auto const c = cofactors(j);
     return {geometry_.point(map.values.data() + static_cast<std::size_t>(q) * n), c, j[0] * c[0] + j[1] * c[1] + j[2] * c[2]};
   }
-  /// Of u, with respect to reference coordinates.
+  /// The gradient of u with respect to reference coordinates.
   [[nodiscard]] Point3 gradient(PointTables const& shape, int q) const {
     Point3 g{};
     for (int d = 0; d < 3; ++d) {
@@ -235,7 +236,7 @@ double conormal_of(BoundaryData const& condition, Cell::FacePoint const& at) {
   return condition.type == BoundaryType::robin ? g - condition.alpha.finite(at.x, "alpha") * at.u : g;
 }
 
-/// That on a face times the basis functions, by node of the face.
+/// Integrates the k du/dn of a natural condition over a face times the basis functions, by node of the face.
 std::vector<double> loads_of(BoundaryData const& condition, Cell const& cell, ReferenceElement const& element, Tables const& tables,
                              int face) {
   auto const& nodes = tables.face_nodes[face];
@@ -251,7 +252,7 @@ std::vector<double> loads_of(BoundaryData const& condition, Cell const& cell, Re
   return load;
 }
 
-/// Of a face inside the mesh, both of whose cells are here.
+/// Adds a face inside the mesh, both of whose cells are here.
 void add_inner_face(InnerFace const& face, Space const& space, ReferenceElement const& element, Tables const& tables, Cell& cell,
                     FaceSums& sums) {
   BoundaryData const* const condition = cell.data.inner_at(face.id);
@@ -684,7 +685,7 @@ BoundarySurface boundary_surface(Space const& space, ReferenceElement const& ele
       area += at.weight;
       outward -= at.weight * at.conormal;
     }
-    // Of the directions of the face the lower one is first; with the normal they are right-handed on +x, -y and +z.
+    // The lower one of the face's directions comes first. With the normal they are right-handed on +x, -y and +z.
     bool const counterclockwise = (face.face % 2 == 1) != (face.face / 2 == 1);
     for (int j = 0; j < p; ++j)
       for (int i = 0; i < p; ++i) {

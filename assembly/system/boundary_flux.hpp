@@ -45,8 +45,8 @@ struct SolutionResidual {
 };
 
 /// The residual of u + u_low (n_dofs values each; u_low may be empty). Only differences of u within a cell count, so that rounding
-/// is relative to what flows there, however large k is. Threaded; the same bits for any number of threads. Of a part of a mesh the
-/// values are those of the whole where all cells around an unknown are in it. Errors: as boundary_fluxes.
+/// is relative to what flows there, however large k is. Threaded; the same bits for any number of threads. On a part of a mesh the
+/// values are those of the whole where all cells around an unknown are in it. Errors: those of boundary_fluxes.
 [[nodiscard]] SolutionResidual solution_residual(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                                  std::span<double const> u, std::span<double const> u_low);
 

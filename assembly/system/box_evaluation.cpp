@@ -179,7 +179,7 @@ public:
             {}};
   }
 
-  /// Of the cells at y and z.
+  /// Returns the sums of errors over the row of cells at y and z.
   [[nodiscard]] ErrorSums operator()(Work& work, std::int64_t y, std::int64_t z) const {
     auto const [unused, ny, nz] = space_.box->cells;
     for (int qz = 0; qz < m_; ++qz)

@@ -13,11 +13,11 @@ namespace poisson::assembly {
 struct BoxIntegrals {
   double u = 0, gradients = 0;  ///< of u, and of grad u . k grad u, by two Gauss points per direction
 };
-/// Of trilinear elements on a mesh of one material. Precondition: k is diagonal code.
+/// Integrates u of trilinear elements on a mesh of one material. Precondition: k is diagonal code.
 [[nodiscard]] BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::span<double const> u);
 
-/// Coefficient, material and flux on the cells, of trilinear elements; precondition as above. Bytes of a cell: 8 of u, and what is
-/// written.
+/// Fills in coefficient, material and flux on the cells, of trilinear elements. Precondition: k is diagonal code. Bytes of a cell:
+/// 8 of u, and what is written.
 void fill_box_cells(Space const& space, ProblemData const& data, std::span<double const> u, SolutionFields& fields);
 
 /// u, exact - shift and the error at the nodes. Precondition: `exact` is code, here and below.

@@ -33,7 +33,8 @@ struct DataFindings {
   };
   std::vector<Jumps> jumps;  ///< of k, of f, then of the value of every condition
   Ranges ranges;
-  /// Of point sources, then of line sources: the sum of their loads, and what of it is at unknowns with Dirichlet values.
+  /// The sum of the loads of a source, and the part of it that is at unknowns with Dirichlet values. Point sources come first, then
+  /// line sources.
   struct Loads {
     double all = 0, lost = 0;
   };
@@ -46,24 +47,25 @@ struct DataFindings {
     std::array<std::int32_t, 2> conditions{};
   } meeting;
 
-  /// Of two parts of a mesh.
+  /// Adds the findings of another part of the mesh.
   void add(DataFindings const& part);
   /// Warnings, each with the key that it is about. The configuration has so many conditions and point sources.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> warnings(std::size_t n_conditions, std::size_t n_points) const;
-  /// That u, in [low, high], leaves what its boundary values and the signs of the sources allow; empty where it does not.
+  /// The warning that u, in [low, high], leaves what its boundary values and the signs of the sources allow; empty where it does
+  /// not.
   [[nodiscard]] std::string range_warning(double low, std::array<double, 3> const& low_at, double high,
                                           std::array<double, 3> const& high_at) const;
 };
 
-/// k is compared where it is not constant; f and boundary values only where their expressions can jump, and such a jump must stay
-/// one between points as near as rounding allows, since smooth functions may cross 0 anywhere. Meshes of many cells are sampled,
-/// and counts are then estimates. Threaded; the same result for any number of threads.
-/// Of a part of a mesh without `sources` and `meeting`: see check_dirichlet.
+/// Looks at the data at the Gauss points. k is compared where it is not constant. f and boundary values are compared only where
+/// their expressions can jump, and such a jump must stay one between points as near as rounding allows, since smooth functions may
+/// cross 0 anywhere. Meshes of many cells are sampled, and counts are then estimates. Findings of a part of a mesh are without
+/// `sources` and `meeting`: see check_dirichlet. Threaded; the same result for any number of threads.
 [[nodiscard]] DataFindings check_data(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
-/// Of unknowns on Dirichlet faces: adds what sources lose there, and where two conditions meet; of those with counted[i] != 0
-/// (empty: all). On parts that have all cells around these, the findings add up to those of the whole. Precondition: found.ranges
-/// are those of the whole.
+/// Adds what sources lose at unknowns on Dirichlet faces, and where two conditions meet there. Only unknowns with counted[i] != 0
+/// count (empty: all). On parts that have all cells around these, the findings add up to those of the whole. Precondition:
+/// found.ranges are those of the whole.
 void check_dirichlet(Space const& space, ReferenceElement const& element, ProblemData const& data,
                      std::span<std::uint8_t const> counted, DataFindings& found);
 

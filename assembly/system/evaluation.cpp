@@ -23,7 +23,7 @@ constexpr int most_points = 14;
 /// differentiated through, so that its gradient needs no evaluations of its own and none outside the cell.
 int points_per_direction(Space const& space) {
   int n = space.order + 3;
-  // The same points on a part as on the whole.
+  // A part has the same points as the whole.
   std::int64_t const cells = space.n_cells_of_whole > 0 ? space.n_cells_of_whole : space.n_cells;
   while (n < most_points && cells * (n + 1) * (n + 1) * (n + 1) <= evaluation_budget)
     ++n;
@@ -413,7 +413,7 @@ struct MaterialSums {
   }
 };
 
-/// By material; extremes only where there are several. In an order that does not depend on the threads.
+/// Computes sums by material, and extremes only where there are several materials. The order does not depend on the threads.
 std::map<unsigned, MaterialSums> sums_of_materials(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                                    std::span<double const> u) {
   bool const one = space.material_ids.size() == 1;

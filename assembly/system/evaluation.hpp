@@ -12,8 +12,8 @@ namespace poisson::assembly {
 /// The integrals of f and |f|, by the quadrature of the assembly. Throws InputError where f is not finite.
 [[nodiscard]] FieldSums source_integral(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
-/// For the mean of data.exact over the mesh. Precondition here and in error_norms: data.exact is set. Throws InputError where it is
-/// not finite.
+/// Returns the integral of data.exact over the mesh, and the volume. Precondition here and in error_norms: data.exact is set.
+/// Throws InputError where it is not finite.
 [[nodiscard]] ExactMean mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
 /// Norms of u - (exact - shift). `u` has space.n_dofs values, here and below. `shift` is the mean of `exact` in a pure Neumann
@@ -27,8 +27,8 @@ namespace poisson::assembly {
                                              std::span<double const> u, std::span<std::uint8_t const> counted = {},
                                              std::span<double const> u_low = {});
 
-/// Of the nodes with u <= low, and of those with u >= high, the first by z, then y, then x. Threaded; the same for any number of
-/// threads.
+/// Finds the first node, by z, then y, then x, of those with u <= low, and the first of those with u >= high. Threaded; the same
+/// for any number of threads.
 [[nodiscard]] ExtremePlaces extreme_places(Space const& space, std::span<double const> u, double low, double high);
 
 /// Nodes and cells for output. For orders 1 and 2 the nodes are those of the unknowns; for higher orders, equidistant nodes in each

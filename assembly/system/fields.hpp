@@ -36,7 +36,7 @@ struct BoundaryFlux {
   double integral_u = 0;
   double min = std::numeric_limits<double>::infinity(), max = -std::numeric_limits<double>::infinity();
 
-  /// Of two parts.
+  /// Adds another part of the boundary.
   void add(BoundaryFlux const& other) {
     area += other.area;
     flux += other.flux;
@@ -68,7 +68,8 @@ struct PointSide {
   std::array<double, 6> k{};  ///< in this cell, at the point: xx, yy, zz, xy, xz, yz
   int surface = 0;  ///< the point is on a surface inside the mesh with a condition: at its first side, 1, or at its second, 2
 
-  /// By how much k differs there, as a share of the larger one; more where a surface with a condition lies between them.
+  /// Tells by how much k differs on the other side, as a share of the larger one; more where a surface with a condition lies
+  /// between them.
   [[nodiscard]] double difference(PointSide const& other) const;
 };
 

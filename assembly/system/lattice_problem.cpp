@@ -13,7 +13,7 @@ namespace poisson::assembly {
 
 namespace {
 
-/// So many cells, each a lattice with all of its nodes in the tables; without the tables.
+/// Returns the layout of so many cells, each of which is a lattice with all of its nodes in the tables. Its tables are empty.
 LatticeLayout shape_of_cells(std::int64_t n_cells, std::int64_t n_unknowns, int order) {
   LatticeLayout layout;
   layout.n_lattices = n_cells;

@@ -16,21 +16,22 @@ namespace poisson::assembly {
 /// solution is not unique, and where the tables would exceed 32-bit indices.
 [[nodiscard]] LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
-/// Of a rank's own pieces of lattices, from the part around its rows (PartOfSpace). Unknowns are numbered
-/// as OwnPieces says; loads are those of own rows, from all faces, and the rest comes from own pieces only. `dirichlet`: of all
-/// unknowns around. pure_neumann tells whether nothing here fixes the constant. Errors: InputError for values on the boundary that
-/// must not be.
+/// Returns the problem of a rank's own pieces of lattices, from the part around its rows (PartOfSpace). Unknowns are numbered as
+/// OwnPieces says. Loads are those of own rows, from all faces; the rest comes from own pieces only. `dirichlet` has the values of
+/// all unknowns around. pure_neumann tells whether nothing here fixes the constant. Errors: InputError for values on the boundary
+/// that must not be.
 [[nodiscard]] LatticeProblem lattice_problem(Space const& around, ReferenceElement const& element, ProblemData const& data,
                                              Constraints const& dirichlet, OwnPieces const& own);
 
-/// Of a rank's own cells, the space, each of which is a lattice. `number`: of every unknown here, in `dirichlet`, which has the
-/// values of own unknowns, the rows, and then of ghosts; NaN where there is none. Loads are those of own cells. pure_neumann and
-/// errors as above. Without a source f is 0.
+/// Returns the problem of a rank's own cells, which are the space `own`. Each cell is a lattice. `number` has for every unknown
+/// here its place in `dirichlet`, which has the values of own unknowns, the rows, and then of ghosts; NaN where there is none.
+/// Loads are those of own cells. Where `with_source` is false, f is 0. pure_neumann tells whether nothing here fixes the constant.
+/// Errors: InputError for values on the boundary that must not be.
 [[nodiscard]] LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
                                              std::span<std::int32_t const> number, std::span<double const> dirichlet,
                                              bool with_source);
 
-/// The same of a rank that has no own cells, but may have unknowns of other ranks' cells.
+/// Returns the problem of a rank that has no own cells, but may have unknowns of other ranks' cells.
 [[nodiscard]] LatticeProblem problem_without_cells(int order, std::span<double const> dirichlet);
 
 /// Bytes of a LatticeProblem; of `layout` its sizes.

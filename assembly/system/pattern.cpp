@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t rows_per_part = 4096;
 
-/// From lengths of rows to offsets.
+/// Turns lengths of rows into offsets, and makes room for the columns.
 void allocate_columns(CsrMatrix& m) {
   std::partial_sum(m.row_ptr.begin(), m.row_ptr.end(), m.row_ptr.begin());
   m.columns.resize(m.row_ptr.back());

@@ -14,10 +14,11 @@ namespace poisson::assembly {
 /// The nodes on all periodic boundaries of a space, each once for every boundary that it is on; by boundary, then number.
 [[nodiscard]] std::vector<PeriodicNode> periodic_nodes(Space const& space, ReferenceElement const& element,
                                                        ProblemData const& data);
-/// Which nodes periodic conditions join, from those of the whole mesh in any order; by condition, then the number of the first.
-/// Errors: as periodic_constraints, but for values that contradict each other.
+/// Tells which nodes periodic conditions join, from those of the whole mesh in any order; by condition, then the number of the
+/// first. Errors: those of periodic_constraints, but for values that contradict each other.
 [[nodiscard]] std::vector<PeriodicNodePair> periodic_pairs(std::span<PeriodicNode const> nodes, ProblemData const& data);
-/// What ties them, from those of the whole mesh in any order; by number. `to` is tied to no other. Errors: as periodic_constraints.
+/// Tells what ties periodic nodes, from those of the whole mesh in any order; by number. `to` is tied to no other. Errors: those of
+/// periodic_constraints.
 [[nodiscard]] std::vector<PeriodicTie> periodic_ties(std::span<PeriodicNode const> nodes, ProblemData const& data);
 
 /// The constraints of periodic boundaries: each node of the second boundary of a condition is the image of one of the first, and u

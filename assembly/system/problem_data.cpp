@@ -88,7 +88,7 @@ std::set<unsigned> ids_of(std::string const& name, IdGroups const& groups, char 
                                                : " Named are: " + all));
 }
 
-/// As list, by the names of what has these ids of the mesh.
+/// Lists the names of what has these ids of the mesh.
 std::string list_of(std::set<unsigned> const& ids, IdGroups const& groups) {
   std::string text;
   std::size_t count = 0;
@@ -217,7 +217,7 @@ Tensor Coefficient::operator()(Point3 const& x, unsigned material) const {
       if (!std::isfinite(k.entries[e] = components[e](x)))
         throw InputError(components[e].key(),
                          "the coefficient is " + to_text(k.entries[e]) + place() + "; it must be finite everywhere");
-    // Its leading minors.
+    // A tensor is positive definite when its leading minors are positive.
     double const second = k.xx() * k.yy() - k.xy() * k.xy();
     double const third = k.zz() * second - k.xx() * k.yz() * k.yz() - k.yy() * k.xz() * k.xz() + 2 * k.xy() * k.xz() * k.yz();
     if (!(k.xx() > 0 && second > 0 && third > 0))

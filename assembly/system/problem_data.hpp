@@ -36,7 +36,7 @@ private:
   std::optional<double> constant_;
 };
 
-/// For Function::finite.
+/// Names the exact solution in messages of Function::finite.
 inline constexpr char const* exact_name = "the exact solution";
 
 /// k of one material: one component, three (a diagonal tensor, or values along the axes of a frame), or the six of a tensor.
@@ -53,7 +53,8 @@ struct Coefficient {
   /// The tensor at x. Throws InputError with point, value and material when it is not positive definite and finite.
   [[nodiscard]] Tensor operator()(Point3 const& x, unsigned material) const;
   /// The tensor at a point x that may lie on the surface of a cell, seen from this cell, which has its middle at `middle`: k may
-  /// jump from cell to cell, and at x itself an expression has the value of one side only. Errors as above.
+  /// jump from cell to cell, and at x itself an expression has the value of one side only. Throws InputError with point, value and
+  /// material when it is not positive definite and finite.
   [[nodiscard]] Tensor seen_from(Point3 const& middle, Point3 const& x, unsigned material) const;
 };
 

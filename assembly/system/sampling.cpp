@@ -63,7 +63,7 @@ public:
   }
   [[nodiscard]] double low(std::size_t d) const { return low_[d]; }
   [[nodiscard]] double high(std::size_t d) const { return high_[d]; }
-  /// Of the current cell.
+  /// The middle of the current cell.
   [[nodiscard]] Point3 middle() const { return geometry_.middle(); }
 
   /// Reference coordinates of a point in the cell, by Newton's method from the middle; nothing when the cell does not hold it.
@@ -146,7 +146,7 @@ public:
     return sum;
   }
 
-  /// Its gradient there.
+  /// The gradient of u at a point of the cell.
   [[nodiscard]] Point3 gradient(std::span<double const> u, Point3 const& at) {
     std::size_t const n = element_.nodes.size();
     for (std::size_t d = 0; d < 3; ++d)
@@ -639,7 +639,7 @@ std::vector<PointSide> sides_of(Space const& space, ReferenceElement const& elem
   Locator locator(space, element);
   for (std::size_t i = 0; i < points.size(); ++i) {
     LocatedPoint const& point = points[i];
-    // Of a part of a mesh, cells beyond its rim may hold the point too.
+    // Where the mesh is a part of one, cells beyond its rim may hold the point too.
     if (point.cell < 0 || (point.others.empty() && !on_surface(point)))
       continue;
     auto const add = [&](std::int64_t cell) {

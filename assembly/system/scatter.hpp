@@ -69,7 +69,7 @@ struct Scatter {
     }
   }
 
-  /// The same for a cell of a box with Dirichlet conditions only: places in the matrix follow from the indices, without a search.
+  /// Adds one element of a box with Dirichlet conditions only. Places in the matrix follow from the indices, without a search.
   void add_box_cell(Space const& space, BoxCouplings const& couplings, std::int64_t cell, std::int32_t const* dofs, double const* k,
                     double const* f) const {
     int const p = space.order, m = p + 1, n = m * m * m;

@@ -41,7 +41,7 @@ struct SourceSums {
 /// point of evaluation is not found (docs/theory.md).
 [[nodiscard]] SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                           SourceSums const& sums, std::vector<LargestCells::Entry> const& most);
-/// The same where nothing is known of the integrals: evaluates f once more where the assembly does.
+/// Checks a source of whose integrals nothing is known. It evaluates f once more where the assembly does.
 [[nodiscard]] SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
 /// The cells with the largest integrals of |f|, from those lines of cells that hold the largest.

@@ -24,9 +24,9 @@ struct SourceFindings {
   std::array<double, 3> where{};          ///< there
   double even_defect = 0, even_fine = 0;  ///< of all other cells, from a sample: differences of integrals of f; finer ones of |f|
 
-  /// Of two parts together.
+  /// Adds the findings of another part of the mesh.
   void add(SourceFindings const& part);
-  /// That the mesh is too coarse for the source; empty where it is not.
+  /// The warning that the mesh is too coarse for the source; empty where it is not.
   [[nodiscard]] std::string warning() const;
 };
 

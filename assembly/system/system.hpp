@@ -31,11 +31,11 @@ struct BoundaryTerms {
   bool pure_neumann = false;
   bool anchored = false;  ///< something here fixes the constant; what tells of a part of a mesh
 };
-/// Errors: as assemble_system.
+/// Computes what the conditions on the boundary contribute. Errors: those of assemble_system.
 [[nodiscard]] BoundaryTerms boundary_terms(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
 /// Whether constants are in the null space: there is no Dirichlet condition, and no Robin condition with alpha > 0 at any
-/// quadrature point. Errors: as assemble_system.
+/// quadrature point. Errors: those of assemble_system.
 [[nodiscard]] bool is_pure_neumann(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
 /// total / absolute, of the integrals of f and the boundary values and of their absolute values in a pure Neumann problem; 0 where

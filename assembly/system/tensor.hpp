@@ -21,7 +21,7 @@ struct Tensor {
     return {xx() * v[0] + xy() * v[1] + xz() * v[2], xy() * v[0] + yy() * v[1] + yz() * v[2],
             xz() * v[0] + yz() * v[1] + zz() * v[2]};
   }
-  /// Of finite entries.
+  /// Returns the smallest eigenvalue. Precondition: the entries are finite.
   [[nodiscard]] double smallest_eigenvalue() const;
 };
 

@@ -108,7 +108,7 @@ inline void expect_as_dealii(Mesh const& coarse, Mesh const& refined, int refine
         ++wrong;
         continue;
       }
-      // Of the cells at a node the first one, in deal.II's order, gives its place.
+      // The first one of the cells at a node, in deal.II's order, gives its place.
       bool const first = unknown_of_dof[dof] == -1;
       if (first && dof_of_unknown[unknown] == -1) {
         unknown_of_dof[dof] = unknown;

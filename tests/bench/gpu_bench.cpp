@@ -3,7 +3,7 @@
 // Copy and read bandwidth, products (also with vectors in double-double, "dd") and CG on 27-point boxes of n^3 nodes, beside the
 // time that their compulsory bytes take at the measured bandwidth: products at the read bandwidth, CG at the copy bandwidth.
 // Everything is built on the backend, and every product is compared with one that needs no matrix; exit code 2 when one is wrong.
-// With --lattices: the same of half_cds on a row of N lattices of n^3 cells instead, with any diagonally dominant matrix. Products
+// With --lattices it measures half_cds on a row of N lattices of n^3 cells instead, with any diagonally dominant matrix. Products
 // are compared with loops over the stored values, and timed beside those of one box with as many nodes, which copies nothing.
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"

@@ -79,7 +79,7 @@ std::shared_ptr<dealii::MatrixFree<dim, Number>> matrix_free(dealii::DoFHandler<
   return result;
 }
 
-/// Of one solve; returns its iterations.
+/// Adds the times of one solve with deal.II, and returns its iterations.
 unsigned with_dealii(dealii::DoFHandler<dim> const& dofs, Times& times) {
   double const start = now();
   dealii::AffineConstraints<double> constraints;

@@ -138,7 +138,7 @@ private:
       std::ofstream(options_.json_file) << report_.dump(2) << '\n';
   }
 
-  /// For every pair of panels of the reduction: its width and the rows from its corner on.
+  /// Calls `body` for every pair of panels of the reduction, with its width and the number of rows from its corner on.
   void for_panels(std::function<void(Index, Index)> const& body) const {
     for (Index i = 0; i < n_; i += width_)
       body(std::min<Index>(width_, n_ - i), n_ - i);

@@ -17,7 +17,7 @@ namespace {
 
 using namespace test;
 
-/// As a run does it: boxes with constant k by their stencil, all else by tensors at Gauss points.
+/// Solves as a run does it: boxes with constant k by their stencil, all else by tensors at Gauss points.
 ErrorNorms solve_matrix_free(ProblemSpec const& spec) {
   Discretization discretization(spec, AssembledInto::matrix_free_on_host);
   auto const context = make_context(Backend::cpu);
@@ -88,7 +88,7 @@ TEST_P(MatrixFreeRates, AreThoseOfTheory) {
     break;
   case Domain::ball:
   case Domain::shell:
-    // Of half the usual size: u is smoother there, and few cells reach the rates. The finer meshes are numbered by lattices.
+    // The domains have half the usual size: u is smoother there, and few cells reach the rates. Lattices number the finer meshes.
     above = 0.45;
     for (int const r : order != 3 ? std::vector<int>{2, 3} : std::vector<int>{1, 2})
       specs.push_back(waves(order, domain == Domain::ball ? generator("hyper_ball", r, "0, 0, 0 : 0.5")

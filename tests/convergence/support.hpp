@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <vector>
 
-/// For tests of assembly/: deal.II's CG on the assembled arrays, so that nothing here depends on the solvers in gpu/.
+/// Tests of assembly/ solve the assembled arrays with deal.II's CG, so that nothing here depends on the solvers in gpu/.
 namespace poisson::assembly::test {
 
 using DealVector = dealii::Vector<double>;

@@ -44,7 +44,7 @@ inline ShareOfBox share_of(LatticeBox const& box, std::vector<int> const& rank_o
     return rows;
   };
   share.rows = rows_of(rank);
-  // Those of others that share a cell with own unknowns, and own ones that share one with others'.
+  // Ranks exchange unknowns of others that share a cell with own ones, and own ones that share a cell with others'.
   int const n_ranks = 1 + *std::max_element(rank_of.begin(), rank_of.end());
   std::vector<std::set<std::int32_t>> from(static_cast<std::size_t>(n_ranks)), to(from.size());
   std::int32_t const p = whole.order, n1 = p + 1;
@@ -107,7 +107,7 @@ inline ShareOfBox share_of(LatticeBox const& box, std::vector<int> const& rank_o
   return share;
 }
 
-/// Of the diagonals of all lattices (LatticeHalfCdsView) those of some.
+/// Takes the diagonals of some lattices from those of all (LatticeHalfCdsView).
 inline std::vector<double> values_of(LatticeBox const& box, std::vector<std::int32_t> const& own, HostVector<double> const& all) {
   std::int64_t const m = box.layout.nodes(), nodes = m * m * m, n = box.layout.n_lattices * nodes;
   std::vector<double> values;

@@ -79,7 +79,7 @@ inline DenseMatrix from_backend(Array<double> const& array, std::int64_t m, std:
   return a;
 }
 
-/// By LAPACK's dgesdd; U is m x k, V n x k.
+/// Returns the SVD of LAPACK's dgesdd; U is m x k, V n x k.
 inline Svd lapack_of(DenseMatrix const& a, bool vectors = true) {
   Svd result = lapack_svd(a.n_rows < a.n_columns ? transposed(a) : a, vectors);
   if (a.n_rows < a.n_columns)

@@ -83,7 +83,7 @@ private:
     std::int64_t meetings = 0;
     std::vector<std::vector<std::byte>> blocks;
     std::map<std::pair<int, int>, std::vector<std::byte>> parcels;  ///< by receiver and sender
-    /// By exchange, sender and receiver.
+    /// Messages by exchange, sender and receiver.
     std::map<std::tuple<int, int, int>, std::deque<std::vector<std::byte>>> mail;
   };
 

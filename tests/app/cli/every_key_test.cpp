@@ -225,7 +225,7 @@ std::string test_name(testing::TestParamInfo<std::string> const& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Declared, EveryKey, testing::ValuesIn(declared_keys()), test_name);
 
-/// Else the test above would find errors everywhere.
+/// All keys at once must be good: else the test above would find errors everywhere.
 TEST_F(AllKeys, AtOnceAreGood) {
   Ended const done = poisson({"run", "case.yaml", "--output", "out", "--quiet"}, 60);
   EXPECT_EQ(done.code, 0) << done.errors;

@@ -114,7 +114,7 @@ TEST(MatrixMarket, PatternAndInteger) {
   EXPECT_EQ(entries("%%MatrixMarket matrix coordinate integer general\n2 2 2\n1 2 -7\n2 2 +8\n"),
             (std::vector<Entry>{{0, 1, -7}, {1, 1, 8}}));
   expect_error("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1.5\n", "FILE:3", {"integer", "'1.5'"});
-  // As SciPy writes matrices without signs.
+  // SciPy writes matrices of unsigned integers in this way.
   EXPECT_EQ(entries("%%MatrixMarket matrix coordinate unsigned-integer symmetric\n%\n2 2 3\n1 1 2\n2 1 1\n2 2 2\n"),
             (std::vector<Entry>{{0, 0, 2}, {1, 0, 1}, {0, 1, 1}, {1, 1, 2}}));
   expect_error("%%MatrixMarket matrix coordinate unsigned-integer general\n1 1 1\n1 1 1.5\n", "FILE:3", {"integer", "'1.5'"});

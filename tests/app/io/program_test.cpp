@@ -29,7 +29,7 @@ protected:
     program.log = folder_ / "log";
     return program;
   }
-  /// Its exit code.
+  /// Runs the program and returns its exit code.
   static int run(Program const& program) {
     int state = 0;
     EXPECT_GT(waitpid(start(program), &state, 0), 0);

@@ -144,7 +144,7 @@ TEST(Abaqus, FacesGoBeforeTheNodesOfTheSameName) {
 }
 
 TEST(Abaqus, SetsThatAreNoNames) {
-  // Of Abaqus/CAE, for its surfaces and sections; of meshio, with the numbers of entities of Gmsh.
+  // Abaqus/CAE makes such sets for its surfaces and sections; meshio makes one with the numbers of entities of Gmsh.
   RawMesh const mesh =
       raw(bar + "*Elset, elset=_in_S6, internal\n1\n*Elset, elset=_out_S4\n4\n*Elset, elset=_Picked, internal\n1, 2, 3, 4\n"
                 "*Surface, name=in\n_in_S6, S6\n*Surface, name=out\n_out_S4, S4\n"

@@ -82,7 +82,7 @@ TEST_F(MeshFiles, SameAsTheReadersOfDealii) {
 }
 
 TEST_F(MeshFiles, Vtk51AndFieldData) {
-  // As ParaView 5.11 writes it; one cell, its four-sided faces absent.
+  // ParaView 5.11 writes files like this one. It has one cell, whose four-sided faces are absent.
   std::string const text =
       "# vtk DataFile Version 5.1\nvtk output\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 8 double\n"
       "0 0 0 1 0 0 1 1 0 0 1 0 \n0 0 1 1 0 1 1 1 1 0 1 1 \nMETADATA\nINFORMATION 1\nNAME L2_NORM_RANGE LOCATION vtkDataArray\n"

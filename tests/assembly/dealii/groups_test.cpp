@@ -200,7 +200,7 @@ TEST_F(MeshFiles, UnvCellsAndFacesOfOrderTwo) {
   ASSERT_TRUE(mesh.curved_cells.has_value());
   ASSERT_EQ(mesh.curved_cells->order, 2);
   EXPECT_EQ(areas(mesh), (Sizes{{"0", 5}, {"bulge", 1}}));  // of the straight cell
-  // Of the quadratic cell the side x = 1 is x = 1 + 0.4 z (1 - z): its volume is 1 + 0.4 / 6.
+  // The side x = 1 of the quadratic cell is x = 1 + 0.4 z (1 - z), so that the volume is 1 + 0.4 / 6.
   ProblemSpec spec;
   spec.mesh.file = (folder_ / "a.unv").string();
   spec.order = 2;

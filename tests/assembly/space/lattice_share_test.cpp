@@ -48,7 +48,7 @@ struct TestedShare {
   std::optional<Discretization> around;
 };
 
-/// As ranks do it one beside the other (app/domain/domain.cpp).
+/// Makes the shares of all ranks, as the ranks do it one beside the other (app/domain/domain.cpp).
 std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks) {
   std::vector<CheckedProblem> problems;
   std::vector<TestedShare> shares;

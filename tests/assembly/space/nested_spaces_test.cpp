@@ -89,7 +89,8 @@ std::set<std::int32_t> columns_of(Prolongation const& p) {
 
 }  // namespace
 
-/// As many unknowns as on a mesh that is refined less often, which are rows with themselves; down to lattices of two cells.
+/// Nested spaces have as many unknowns as a mesh that is refined less often. The row of such an unknown has a 1 for itself only.
+/// They go down to lattices of two cells a side.
 TEST(NestedLattices, HaveTheUnknownsOfLargerCells) {
   for (auto const& [generator, arguments] : {std::pair<std::string, std::string>{"hyper_ball", ""},
                                              std::pair<std::string, std::string>{"hyper_shell", "0,0,0 : 0.5 : 1 : 6"},

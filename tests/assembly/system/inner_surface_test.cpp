@@ -122,7 +122,7 @@ TEST(InnerSurface, ASourceOnItIsAJumpOfTheFlux) {
     Discretization discretization(spec);
     auto const u = solve(discretization);  // 1.5 min(x, 2 - x)
     Quantities const q = discretization.quantities(u);
-    // Of rows without a given value nothing is left; those of the two sides have what flows out there.
+    // Nothing is left of rows without a given value. The rows of the two sides have what flows out there.
     auto const left_over = discretization.residual(u, {}).values;
     double sum = 0, size = 0;
     for (double const value : left_over) {

@@ -361,7 +361,7 @@ TEST(System, IsSymmetricToTheLastBitAndHasZeroRowSumsForPureNeumann) {
     }
 }
 
-/// The same bits in every array, and in what is computed from them.
+/// Every array has the same bits, and so has what is computed from them.
 TEST(System, DoesNotDependOnTheNumberOfThreads) {
   int const before = thread_count();
   MeshFile file;

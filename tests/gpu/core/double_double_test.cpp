@@ -93,7 +93,7 @@ TEST(DoubleDouble, TransformationsAreExact) {
     double const more = std::max(std::abs(a), std::abs(b)), less = std::min(std::abs(a), std::abs(b));
     ASSERT_EQ(Mp(quick_two_sum(more, -less)), Mp(more) - Mp(less));
   }
-  // At both ends of the range.
+  // Sums and products are exact at both ends of the range too.
   EXPECT_EQ(Mp(two_sum(largest, -0.5 * largest)), Mp(largest) - Mp(0.5 * largest));
   EXPECT_EQ(Mp(two_sum(smallest, -0x1p-1022)), Mp(smallest) - Mp(0x1p-1022));
   EXPECT_EQ(Mp(two_prod(0x1.123456789abcdp-480, 0x1.fedcba9876543p-489)), Mp(0x1.123456789abcdp-480) * Mp(0x1.fedcba9876543p-489));
@@ -378,7 +378,7 @@ TYPED_TEST(Vectors, TravelInTwoArrays) {
     v.download(std::span<double>(high));
     for (std::size_t i = 0; i < high.size(); ++i)
       EXPECT_EQ(high[i], host[i].hi);
-    // Of double alone the low parts are zero.
+    // A vector that is made from doubles has low parts of zero.
     Vector<DoubleDouble> const of_double(*this->context, std::span<double const>(high));
     EXPECT_EQ(this->download(of_double), std::vector<DoubleDouble>(high.begin(), high.end()));
     Vector<double> const plain(*this->context, std::span<double const>(high));

@@ -63,7 +63,7 @@ TEST(Threads, CountsAreAsAsked) {
   set_thread_count(before);
 }
 
-/// In a process of its own: ends with 0 where set_thread_count refuses, and a thread beside others then works alone.
+/// Runs in a process of its own. It ends with 0 where set_thread_count refuses, and a thread beside others then works alone.
 [[noreturn]] void try_threads_that_cannot_be_made() {
   // The limit is on the threads of a user, and none for root.
   if (getuid() == 0 && setuid(65534) != 0)

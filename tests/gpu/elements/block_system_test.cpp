@@ -159,7 +159,7 @@ TYPED_TEST(BlockSystems, AreTheRowsOfTheWhole) {
       y_extended.download(std::span<DoubleDouble>(found_extended));
       for (std::size_t i = 0; i < n; ++i)
         EXPECT_NEAR(found_extended[i].hi, expected[i], 1e-12) << "row " << i << " of rank " << me;
-      // As many entries as the rows of the whole have.
+      // The rank has as many entries as these rows of the whole have.
       CsrMatrix const local = a.local().to_csr();
       std::int64_t entries = 0;
       for (std::size_t i = 0; i < n; ++i)

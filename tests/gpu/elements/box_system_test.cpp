@@ -426,7 +426,7 @@ TYPED_TEST(BoxSystemOn, GradedCellsWithNeumannOnlyAndSumsOfTheData) {
                {graded(0, 2, 8, 1.3), {}, {0, 1, 3}}};
   BoxSystem const system(*this->context, c.problem());
   EXPECT_NEAR(system.source().sum, 2 * (9 - 3), 1e-13);  // int 2 z - 1
-  // Of the layer from 1 to 3 int 2 z - 1 = 6, of the largest cell of each line.
+  // The integral of 2 z - 1 over the layer from 1 to 3 is 6. Each line has that of its largest cell.
   ASSERT_EQ(system.largest_source_of_lines().size(), 12U);
   for (std::size_t line = 6; line < 12; ++line)
     EXPECT_NEAR(system.largest_source_of_lines()[line], 6 * c.edge(0, 7) / 6, 1e-13);

@@ -21,8 +21,8 @@ namespace poisson::testing {
 
 namespace {
 
-/// Of products and dots against entries that are rounded to double, over the sum of absolute terms. Gauss points lie denser for
-/// higher orders, and derivatives lose digits.
+/// The tolerance of products and dots against entries that are rounded to double, over the sum of absolute terms. Gauss points lie
+/// denser for higher orders, and derivatives lose digits.
 double tolerance(double unit, std::int32_t order) {
   return 40 * unit * (1 + order * order);
 }

@@ -187,7 +187,7 @@ private:
     Quadrature1D const map_points = c.isoparametric ? lobatto : lobatto_quadrature(2);
     int const map_nodes = map_points.n * map_points.n * map_points.n;
     std::int64_t const step = c.isoparametric ? 1 : p;
-    // Of functions at Gauss points: [q][a].
+    // Function a at Gauss point q is at [q][a].
     std::vector<std::vector<std::array<double, 4>>> functions(size), map_functions(size);
     for (int q = 0; q < nodes; ++q) {
       std::array<double, 3> const t{gauss.point[q % n1], gauss.point[q / n1 % n1], gauss.point[q / (n1 * n1)]};

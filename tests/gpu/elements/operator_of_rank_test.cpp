@@ -170,7 +170,7 @@ void test_products(SharedMesh const& which, LatticeReference const& of, Communic
   matrix.diagonal(y.data());
   expect_rows(diagonal, 1, "diagonal");
 
-  // In double-double.
+  // Products in double-double are checked too.
   auto const n_mine = std::ssize(mine);
   Vector<DoubleDouble> wide_x(context, n_mine), wide_y(context, n_mine);
   wide_x.upload(std::span<double const>(mine));

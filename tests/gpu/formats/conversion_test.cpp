@@ -511,7 +511,7 @@ TYPED_TEST(ConversionKernelTest, CooInAnyOrderWithDuplicates) {
     for (std::int64_t i = 0; i < count; ++i) {
       coo.rows.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(n_rows)));
       coo.columns.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(n_columns)));
-      // Of such different size that another order of summation gives other bits.
+      // Values are of such different size that another order of summation gives other bits.
       coo.values.push_back(std::ldexp(static_cast<double>(random() % 2001) - 1000, static_cast<int>(random() % 80)));
     }
     std::string const what = std::to_string(n_rows) + " x " + std::to_string(n_columns) + ", " + std::to_string(count) + " entries";

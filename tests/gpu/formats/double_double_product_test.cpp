@@ -16,7 +16,7 @@ namespace {
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
 constexpr double u2 = 0x1p-106;
 
-/// The same matrix with low values: random ones, alike on both sides of the diagonal.
+/// Returns the matrix with low values: random ones, alike on both sides of the diagonal.
 std::shared_ptr<CsrMatrix> with_low_values(CsrMatrix const& csr) {
   auto result = std::make_shared<CsrMatrix>(csr);
   for (std::int64_t row = 0; row < csr.n_rows; ++row)

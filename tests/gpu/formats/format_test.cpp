@@ -395,7 +395,7 @@ TEST(Formats, EstimatesBeyond32Bits) {
   auto const estimates = estimate_formats({n, nnz, 27, true});
   EXPECT_EQ(estimate_of(Format::csr, estimates).bytes, 12 * nnz + 8 * (n + 1));
   EXPECT_EQ(estimate_of(Format::half_cds, estimates).bytes, 14 * 8 * n + 56);
-  // So many diagonals that the byte count leaves 64 bits.
+  // There are so many diagonals that the byte count leaves 64 bits.
   auto const absurd = estimate_formats({2000000000, 54000000000, 3999999999, true});
   EXPECT_NE(estimate_of(Format::half_cds, absurd).refusal, "");
 }

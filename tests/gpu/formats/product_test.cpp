@@ -122,7 +122,8 @@ TYPED_TEST(Product, BoxesBeyondTheDeviceCache) {
 }
 
 TYPED_TEST(Product, IrregularBeyondTheDeviceCache) {
-  // As above, for kernels that are chosen by the length of rows; patterns longer than what a kernel keeps at hand; one long row.
+  // The matrices are large enough for kernels that small ones do not reach, and that are chosen by the length of rows. Some
+  // patterns are longer than what a kernel keeps at hand. One matrix has one long row.
   if (TypeParam::backend == Backend::cpu || !this->any_pattern)
     GTEST_SKIP() << "about kernels of a device for any pattern";
   bool const has_slices = TypeParam::format == Format::sell_c_sigma || TypeParam::format == Format::cod_sell;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double unit_in_float = 0x1p-24;  // rounding in float
 
-/// The same numbers rounded to float, in float and in double.
+/// Rounds numbers to float, and returns them in float or in double.
 template <class T>
 std::vector<T> rounded_to_float(std::vector<double> const& v) {
   std::vector<T> result;

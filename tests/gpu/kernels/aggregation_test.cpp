@@ -266,7 +266,7 @@ TYPED_TEST(Aggregation, ProlongationFollowsItsFormula) {
 
 TYPED_TEST(Aggregation, EstimatesTheLargestEigenvalueFromBelow) {
   int const nodes = 25;
-  // Of the second difference on a line: D^-1 A has the eigenvalues 1 - cos(k pi / (n + 1)).
+  // A is the second difference on a line: D^-1 A has the eigenvalues 1 - cos(k pi / (n + 1)).
   Entries entries;
   for (std::int64_t i = 0; i < nodes; ++i) {
     entries[{i, i}] = 2;

@@ -66,7 +66,7 @@ TEST(DenseInverse, UnknownsThatAreAlone) {
   EXPECT_TRUE(dense_inverse(a, n, false, false).empty());
 }
 
-/// Of a chain with its null space: A times the inverse takes the mean off, and the inverse has none.
+/// A is the matrix of a chain with its null space: A times the inverse takes the mean off, and the inverse has none.
 TEST(DenseInverse, WithoutConstants) {
   for (std::int64_t const n : {5, 33, 70}) {
     std::vector<double> a(static_cast<std::size_t>(n * n), 0.0);
@@ -91,7 +91,7 @@ TEST(DenseInverse, WithoutConstants) {
   }
 }
 
-/// In the first block, at its end, and in a later one.
+/// The bad pivot is in the first block, at its end, or in a later one.
 TEST(DenseInverse, BadPivots) {
   for (std::int64_t const at : {0, 31, 32, 50}) {
     std::int64_t const n = 51;

@@ -30,7 +30,8 @@ TEST(LargestOfTridiagonal, IsThatOfClosedForms) {
 template <class B>
 class Lanczos : public OnBackend<B::value> {
 protected:
-  /// Of D^-1 A in V, from below; A has `bands` b_k beside its diagonal d, at the distances k = 1, 2, ...
+  /// Estimates the largest eigenvalue of D^-1 A in V, from below. A has `bands` b_k beside its diagonal d, at the distances k = 1,
+  /// 2, ...
   template <class V>
   double estimate(std::vector<double> const& diagonal, std::vector<double> const& bands) {
     auto const n = std::ssize(diagonal);

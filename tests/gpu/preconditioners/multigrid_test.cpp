@@ -430,7 +430,7 @@ TYPED_TEST(Multigrid, IterationsDoNotDependOnTheSize) {
     EXPECT_LE(iterations.back(), 11) << n;
   }
   EXPECT_LE(iterations.back(), iterations[1] + 2);
-  // So large that the second level is matrix-free as well.
+  // This box is so large that the second level is matrix-free as well.
   EXPECT_LE(this->solve_box({{96, 100, 96}}, SolverOptions{}, LevelsBy::box, Format::matrix_free).iterations, 11);
 }
 
@@ -513,7 +513,7 @@ TYPED_TEST(Multigrid, MatrixFreeBoxesAsStoredOnes) {
         ASSERT_EQ(free.multigrid_levels.size(), stored.multigrid_levels.size());
         for (std::size_t l = 0; l < stored.multigrid_levels.size(); ++l) {
           EXPECT_EQ(free.multigrid_levels[l].rows, stored.multigrid_levels[l].rows);
-          // That of the stencil; where every row is beside a Dirichlet face, none reaches it.
+          // The largest eigenvalue is that of the stencil; where every row is beside a Dirichlet face, none reaches it.
           EXPECT_GE(free.multigrid_levels[l].largest, stored.multigrid_levels[l].largest - 1e-3);
           if (box.cells[0] >= 16) {
             EXPECT_LE(free.multigrid_levels[l].largest, stored.multigrid_levels[l].largest + 1e-3);

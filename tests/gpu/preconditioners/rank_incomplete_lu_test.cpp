@@ -19,7 +19,7 @@ namespace {
 /// Which rank has which rows of a matrix: by rank, rows in ascending order.
 using Division = std::vector<std::vector<std::int32_t>>;
 
-/// In pieces of so many rows, which go to one rank after the other.
+/// Deals out pieces of so many rows to one rank after the other.
 Division in_turns(std::int64_t n, int ranks, std::int64_t piece) {
   Division result(static_cast<std::size_t>(ranks));
   for (std::int64_t row = 0; row < n; ++row)
@@ -156,7 +156,7 @@ void expect_those_of_one_rank(CsrMatrix const& a, Backend backend) {
   }
 }
 
-/// Without the diagonal entry of every third row.
+/// Returns the matrix without the diagonal entry of every third row.
 CsrMatrix without_some_diagonals(CsrMatrix const& a) {
   Entries entries;
   for (std::int64_t row = 0; row < a.n_rows; ++row)
@@ -166,7 +166,7 @@ CsrMatrix without_some_diagonals(CsrMatrix const& a) {
   return *to_csr(a.n_rows, entries);
 }
 
-/// With the lower triangle of every second row only, and values that are not symmetric either.
+/// Returns the matrix with the lower triangle of every second row only, and with values that are not symmetric either.
 CsrMatrix of_unsymmetric_pattern(CsrMatrix const& a) {
   Entries entries;
   for (std::int64_t row = 0; row < a.n_rows; ++row)
@@ -192,7 +192,7 @@ TYPED_TEST(RankFactors, AreThoseOfOneRank) {
 TYPED_TEST(RankFactors, ExchangeAsOftenAsRanksNeedEachOther) {
   HostVector<double> const r(90, 1.0);
   Factored factored;
-  // Of a chain of rows every rank needs the one before it, once.
+  // In a chain of rows every rank needs the one before it, once.
   static_cast<void>(
       solved_on_ranks(*banded(90, {1}, 3, true), in_turns(90, 5, 18), Ordering::natural, r, TypeParam::value, factored));
   EXPECT_EQ(factored.levels, 90);
@@ -208,7 +208,8 @@ TYPED_TEST(RankFactors, ExchangeAsOftenAsRanksNeedEachOther) {
   EXPECT_EQ(factored.exchanges, 1U);
 }
 
-// Of a chain of rows in blocks ranks wait a few times on the host, row by row in turns; a device waits for every row.
+// Where ranks have a chain of rows in blocks, they wait a few times on the host. Where rows go to them in turns, they wait for
+// every row. A device waits for every row in both cases.
 TYPED_TEST(RankFactors, ChooseTheOrderByWaits) {
   auto const chain = *banded(90, {1}, 3, true);
   for (std::int64_t const piece : {30, 1}) {

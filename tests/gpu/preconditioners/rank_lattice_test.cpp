@@ -131,7 +131,7 @@ void test_products(Shared const& which, Communicator& ranks, Context& context) {
   matrix.diagonal(y.data());
   expect_rows(diagonal, 1, "diagonal");
 
-  // In double-double.
+  // Products in double-double are checked too.
   Array<double> const low(context, static_cast<std::int64_t>(mine.size()));
   context.set_zero(const_cast<double*>(low.data()), low.bytes());
   Array<double> y_low(context, static_cast<std::int64_t>(mine.size()));
@@ -247,7 +247,7 @@ TEST(RankLattices, MultigridTakesTheIterationsOfOneRank) {
       }
 }
 
-// The same bits in every run.
+// Every run gives the same bits.
 TEST(RankLattices, RunsAreRepeated) {
   Shared const which = shared_cases()[2];
   std::vector<HostVector<double>> solutions(2);

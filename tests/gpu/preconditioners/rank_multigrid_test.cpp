@@ -49,7 +49,7 @@ std::vector<Blocks> boxes_in_blocks() {
   return result;
 }
 
-/// Of one stencil, in blocks of three nodes or more; cells even in number on some levels, on one, or on none.
+/// Each box has one stencil, and blocks of three nodes or more. Cells are even in number on some levels, on one, or on none.
 std::vector<Blocks> boxes_without_entries() {
   constexpr std::array<Type, 6> mixed{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
   constexpr std::array<Type, 6> natural{Type::neumann, Type::dirichlet, Type::neumann,
@@ -254,7 +254,7 @@ protected:
 };
 TYPED_TEST_SUITE(RankMultigrid, Backends, BackendNames);
 
-/// The same map, whether levels are in blocks down to few unknowns, or on every rank from the second or the first on.
+/// Multigrid is the same map, whether levels are in blocks down to few unknowns, or on every rank from the second or the first on.
 TYPED_TEST(RankMultigrid, IsThatOfOneRank) {
   for (Blocks const& box : boxes_in_blocks())
     for (std::int64_t const gathered : {30, 1 << 18})
@@ -312,7 +312,7 @@ TYPED_TEST(RankMultigrid, WithoutEntriesIsThatOfOneRank) {
     }
 }
 
-/// In every precision, with a cycle in single.
+/// The test solves in every precision, with a cycle in single.
 TYPED_TEST(RankMultigrid, SolvesWithoutEntriesAsOneRank) {
   for (Blocks const& box : boxes_without_entries()) {
     auto const whole = this->assembled(box, Format::matrix_free);
@@ -487,8 +487,8 @@ RankNestedSpace every_second(RankBlocks const& fine, int rank) {
   return result;
 }
 
-/// As if the nodes between those of boxes with ever longer cells were those of a higher order. With `as_box` the last one is known
-/// to be a box.
+/// Nests spaces as if the nodes between those of boxes with ever longer cells were those of a higher order. With `as_box` the last
+/// one is known to be a box.
 RankNestedSpaces nested_in(RankBlocks const& fine, int rank, int steps, bool as_box) {
   RankNestedSpaces result;
   result.order = 2;

@@ -35,7 +35,7 @@ std::vector<double> dense_columns(CsrMatrix const& a) {
   return d;
 }
 
-/// By dposv where `definite`, else by dgesv.
+/// Solves by dposv where `definite`, else by dgesv.
 std::vector<double> lapack_solve(CsrMatrix const& a, std::vector<double> b, bool definite) {
   auto d = dense_columns(a);
   int const n = static_cast<int>(a.n_rows), one = 1;

@@ -69,7 +69,7 @@ private:
   Context& context_;
 };
 
-/// The same system, written down once more.
+/// Computes residuals of the system of SecondDifferences, which is written down once more.
 class SecondDifferencesCheck final : public ResidualCheck {
 public:
   SecondDifferencesCheck(std::int64_t n, double c) : n_(n), c_(c) {}

@@ -14,7 +14,7 @@ namespace poisson::testing {
 
 namespace {
 
-/// As many ranks as `ranks` whose rows are all alike: sums of all are multiples of one's.
+/// Stands for `ranks` ranks whose rows are all alike: sums of all are multiples of one's.
 template <class T>
 class EqualRanks final : public RankSum<T> {
 public:

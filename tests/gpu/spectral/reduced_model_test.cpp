@@ -93,7 +93,7 @@ TEST(ReducedModel, ASolutionInTheSpanOfTheModesIsFound) {
   for (std::size_t k = 0; k < 3; ++k)
     EXPECT_NEAR(found[k], expected[k], 1e-12);
   EXPECT_EQ(reduced.a[1], reduced.a[3]);
-  // In one mode v: (v . b) / (v . A v).
+  // With one mode v the solution is (v . b) / (v . A v).
   EXPECT_NEAR(solve_leading(reduced, 1)[0], reduced.b[0] / reduced.a[0], 1e-14);
 }
 

@@ -102,7 +102,7 @@ std::vector<Input> inputs(std::size_t n) {
   return all;
 }
 
-/// By LAPACK's dqds, which keeps relative accuracy.
+/// Returns the singular values of LAPACK's dqds, which keeps relative accuracy.
 std::vector<double> reference_values(Input const& input) {
   std::vector<double> d = input.d, e = input.e, work(4 * d.size());
   e.push_back(0);
@@ -146,7 +146,7 @@ std::vector<double> on_host(Array<double> const& array) {
   return host;
 }
 
-/// Of leaves (40 rows), of merges, of warps and blocks, and their neighbours.
+/// These are sizes of leaves (40 rows), of merges, of warps and blocks, and their neighbours.
 constexpr std::size_t sizes_around_parts[] = {1, 2, 3, 5, 31, 32, 33, 40, 41, 42, 63, 81, 82, 100, 129, 163, 164, 257, 400};
 
 /// Relative errors where LAPACK keeps them too; what is smaller some of its builds round to 0.

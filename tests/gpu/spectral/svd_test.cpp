@@ -178,7 +178,7 @@ TYPED_TEST(SvdWhole, StopsWhenAsked) {
   DenseMatrix const a = uniform(500, 500, 23);
   HostVector<double> const values = svd(a, {}, *this->context).values;
   std::int64_t const used = this->context->memory_used();
-  // At the first poll, the second, the fourth ... until the SVD is done before so many polls.
+  // It is stopped at the first poll, the second, the fourth ... until the SVD is done before so many polls.
   int stopped = 0;
   for (std::int64_t polls = 1;; polls *= 2) {
     detail::polls_until_interrupt = polls;

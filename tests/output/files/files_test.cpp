@@ -12,7 +12,8 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
-/// For builds with AddressSanitizer: fontconfig keeps its caches, and VTK's writer loses a few bytes when a write fails.
+/// These are no leaks of ours in builds with AddressSanitizer: fontconfig keeps its caches, and VTK's writer loses a few bytes when
+/// a write fails.
 extern "C" char const* __lsan_default_suppressions();
 extern "C" char const* __lsan_default_suppressions() {
   return "leak:libfontconfig\nleak:libvtkIOXML\n";

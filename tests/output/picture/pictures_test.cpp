@@ -71,7 +71,7 @@ bool close_to(std::uint32_t c, Color const& color, int tolerance) {
       return false;
   return true;
 }
-/// The same colour in less light: at least 0.69 of it, and not more than it.
+/// True for the same colour in less light: at least 0.69 of it, and not more than it.
 bool shade_of(std::uint32_t c, Color const& color) {
   for (double light = 0.69; light <= 1.0; light += 0.005)
     if (close_to(c, {light * color[0], light * color[1], light * color[2]}, 4))
@@ -377,7 +377,7 @@ TEST(Rasterize, ShowsTheValuesWhereTheyAre) {
     auto const s = view.project(x);
     return pixels[static_cast<std::size_t>(s[1]) * 400 + static_cast<std::size_t>(s[0])];
   };
-  // On the three cut planes, and on the three faces of the box that face the viewer.
+  // Points lie on the three cut planes, and on the three faces of the box that face the viewer.
   for (Vec const& x :
        {Vec{0.5, 0.2, 0.7}, Vec{0.8, 0.5, 0.8}, Vec{0.8, 0.2, 0.5}, Vec{0.2, 0, 0.3}, Vec{1, 0.7, 0.3}, Vec{0.3, 0.8, 1}})
     EXPECT_TRUE(shade_of(at(x), viridis(x[1]))) << x[0] << ' ' << x[1] << ' ' << x[2] << " is " << std::hex << at(x);
@@ -720,7 +720,8 @@ std::vector<std::pair<int, double>> profile(Image const& image, int row, ColorMa
 }
 
 TEST(Section, ShowsTheValuesOfThePlaneFromTheFront) {
-  // Of normal x: y to the right, z upwards; of y: x and z; of z: x and y. u is the coordinate to the right, then the one upwards.
+  // A section of normal x shows y to the right and z upwards; one of normal y shows x and z; one of normal z shows x and y. u is
+  // the coordinate to the right, then the one upwards.
   auto const block = [](std::size_t direction) {
     return make_block(12, 12, 12, 1, [direction](Vec const& x) { return x[direction]; });
   };
@@ -992,7 +993,8 @@ std::int64_t colored(Image const& image, std::size_t curve) {
 }
 
 TEST(Plot, CurvesAreDrawnWhereTheirValuesAre) {
-  // On decades, so that the axes fit the data: a falling line from the top left to the bottom right corner of the frame.
+  // The values lie on decades, so that the axes fit the data: a falling line from the top left to the bottom right corner of the
+  // frame.
   Curve curve{"", {}, {}};
   for (int i = 0; i <= 1000; ++i) {
     curve.x.push_back(i);

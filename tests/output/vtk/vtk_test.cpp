@@ -41,7 +41,7 @@ namespace poisson::output::test {
 
 namespace {
 
-/// With one of VTK's readers.
+/// Reads a file with one of VTK's readers.
 template <class Reader>
 auto read(std::filesystem::path const& path) {
   vtkNew<Reader> reader;
@@ -549,7 +549,7 @@ TEST(Vtk, LagrangeCellsAreMarkedWithTheVersionOfTheirNodeOrder) {
 
 TEST(Vtk, LatticeIsWrittenAsItsHexahedra) {
   ImageGrid const image{{1, -2, 0.5}, {0.25, 0.5, 0.125}, {4, 3, 5}};
-  // The same block as arrays. The coordinates are exact in binary.
+  // `block` is the same block as arrays. The coordinates are exact in binary.
   auto const block = make_block(
       3, 2, 4, 1, [](Vec const& x) { return x[0] + 10 * x[1] + 100 * x[2]; },
       [](Vec const& x) -> Vec {
