@@ -28,7 +28,7 @@ struct BoxProblem {
     ExpressionCode alpha;  ///< robin only
   };
   std::array<Face, 6> faces;  ///< -x +x -y +y -z +z
-  /// Of the nodes, ascending, in directions whose cells differ in size; empty: equal cells.
+  /// `coordinates` are those of the nodes, ascending, in directions whose cells differ in size. Empty: cells are equal.
   std::array<std::vector<double>, 3> coordinates{};
 
   /// Where only the host can evaluate k or f, such as fields from files or values by material: values of component c (of f 0) at

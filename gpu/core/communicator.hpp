@@ -23,7 +23,7 @@ struct Message {
   std::int64_t bytes = 0;
 };
 
-/// The same messages between neighbouring ranks, sent again and again.
+/// An Exchange sends the same messages between neighbouring ranks, again and again.
 class Exchange {
 public:
   virtual ~Exchange() = default;
@@ -39,13 +39,13 @@ class Communicator {
 public:
   /// Makes `into` what `into` and `from` are together; `count` values each.
   using Combine = void (*)(void* into, void const* from, std::int64_t count);
-  /// In which order the values of ranks are combined.
+  /// Order says in which order the values of ranks are combined.
   enum class Order {
     any,      ///< for what has the same bits in every order, such as maxima and sums of integers
     of_ranks  ///< the values of ranks_of_block consecutive ranks in the order of the ranks; then those of these blocks in theirs
   };
   static constexpr int ranks_of_block = 64;
-  /// Where so many bytes from this rank are to be put.
+  /// Room returns where so many bytes from this rank are to be put.
   using Room = std::function<void*(int rank, std::int64_t bytes)>;
 
   Communicator() = default;
@@ -229,7 +229,7 @@ template <class T>
   return from;
 }
 
-/// The value of one rank, on all.
+/// Returns the value of one rank, on all ranks.
 template <class T>
 [[nodiscard]] T of_rank(Communicator& ranks, int rank, T value) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -240,7 +240,7 @@ template <class T>
 [[nodiscard]] T of_first(Communicator& ranks, T value) {
   return of_rank(ranks, 0, value);
 }
-/// The same for a text of any length below 2^31.
+/// Returns the text of one rank, on all ranks. It may have any length below 2^31.
 [[nodiscard]] inline std::string text_of_rank(Communicator& ranks, int rank, std::string text) {
   text.resize(static_cast<std::size_t>(of_rank(ranks, rank, std::ssize(text))));
   ranks.broadcast(rank, text.data(), std::ssize(text));
@@ -262,7 +262,7 @@ void combine_lists(Communicator& ranks, std::span<T> values, Into, Communicator:
   };
   ranks.combine(values.data(), std::ssize(values), sizeof(T), combine, order);
 }
-/// The same for one value.
+/// Returns what the values of all ranks, one each, are together; see combine_lists.
 template <class T, class Into>
 [[nodiscard]] T combined(Communicator& ranks, T mine, Into into, Communicator::Order order = Communicator::Order::any) {
   combine_lists(ranks, std::span<T>(&mine, 1), into, order);

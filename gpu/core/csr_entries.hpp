@@ -34,7 +34,7 @@ struct MatrixEntry {
   double value;
 };
 
-/// Of entries in any order; those in one place are added in the order in which they stand.
+/// Makes a matrix in CSR from entries in any order. Entries in one place are added in the order in which they stand.
 [[nodiscard]] inline CsrMatrix csr_of_entries(std::int64_t n_rows, std::int64_t n_columns,
                                               std::vector<MatrixEntry> const& entries) {
   std::vector<std::int64_t> first(static_cast<std::size_t>(n_rows) + 1, 0);

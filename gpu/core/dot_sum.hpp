@@ -4,7 +4,8 @@
 
 namespace poisson {
 
-/// The same as DotSum (below) without its care: sums in V itself, for smoothers, whose errors the next residual sees.
+/// PlainSum accumulates a dot product without the care that DotSum (below) takes: it sums in V itself. Smoothers use it, because
+/// the next residual sees their errors.
 template <class V>
 struct PlainSum {
   V sum;
@@ -17,8 +18,9 @@ struct PlainSum {
 template <class T>
 struct DotSum;
 
-/// Of vectors in single precision: products are exact in double, and summed in double, so that value() has hardly more than the
-/// error of one rounding to float, whatever the length. Memory bounds such loops, so the conversions cost no time.
+/// Accumulates a dot product of vectors in single precision. Products are exact in double, and summed in double, so that value()
+/// has hardly more than the error of one rounding to float, whatever the length. Memory bounds such loops, so the conversions cost
+/// no time.
 template <>
 struct DotSum<float> {
   double sum;

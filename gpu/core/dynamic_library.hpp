@@ -33,7 +33,7 @@ public:
     static_assert(std::is_pointer_v<Function>);
     function = reinterpret_cast<Function>(address_of(name));
   }
-  /// Of a function or a variable.
+  /// Returns the address of a function or a variable of the library; null where it is missing.
   [[nodiscard]] void* address_of(char const* name) {
     if (library_ == nullptr)
       return nullptr;

@@ -5,7 +5,7 @@
 
 namespace poisson {
 
-/// Of many values, or their integrals.
+/// FieldSums holds the sum of many values and that of their absolute values, or the integrals of both.
 struct FieldSums {
   double sum = 0, absolute = 0;
 };

@@ -8,7 +8,7 @@ namespace poisson {
 
 namespace {
 
-/// Of order 1 on every step-th node.
+/// Returns the layout of order 1 on every step-th node.
 LatticeLayout every_node(LatticeView const& fine, std::int32_t step, std::vector<std::int32_t>& number) {
   LatticeLayout coarse;
   coarse.n_lattices = fine.n_lattices;

@@ -80,7 +80,7 @@ struct LatticeLayout {
   [[nodiscard]] LatticeView view() const;
 };
 
-/// The same as pointers into a backend's memory.
+/// LatticeView is a LatticeLayout as pointers into a backend's memory.
 struct LatticeView {
   std::int64_t n_lattices = 0, n_unknowns = 0;
   std::int32_t order = 1, cells = 0, m = 0;
@@ -89,7 +89,8 @@ struct LatticeView {
   std::int32_t const* rim_unknowns = nullptr;
   std::int64_t const* copy_offsets = nullptr;
   std::int32_t const* copies = nullptr;
-  /// Of a rank's lattices: nodes on rims whose unknowns have this number or a higher one count as 0 in what products read.
+  /// `end_of_read` is for the lattices of one rank: nodes on rims whose unknowns have this number or a higher one count as 0 in
+  /// what products read.
   std::int32_t end_of_read = std::numeric_limits<std::int32_t>::max();
 
   [[nodiscard]] POISSON_HOST_DEVICE LatticeRim rim() const { return {m, all_on_rim}; }
@@ -140,12 +141,13 @@ struct LatticeView {
   }
 };
 
-/// Of every second node: each lattice has half the cells. Unknowns on rims keep their order. `coarse_of`: by fine unknown on rims
-/// its coarse one, or -1. Preconditions: `fine` is in host memory, of order 1, with an even number of cells, and not all of its
-/// nodes are in the tables.
+/// Returns the layout of every second node: each lattice has half the cells. Unknowns on rims keep their order. `coarse_of`
+/// becomes, for every fine unknown on rims, the number of its coarse one, or -1. Preconditions: `fine` is in host memory, of order
+/// 1, with an even number of cells, and not all of its nodes are in the tables.
 [[nodiscard]] LatticeLayout coarse_layout(LatticeView const& fine, std::vector<std::int32_t>* coarse_of = nullptr);
-/// Of the vertices of the cells: the same lattices with elements of order 1. Unknowns on rims keep their order. `coarse_of` as
-/// above. Precondition: `fine` is in host memory.
+/// Returns the layout of the vertices of the cells: the same lattices with elements of order 1. Unknowns on rims keep their order.
+/// `coarse_of` becomes, for every fine unknown on rims, the number of its coarse one, or -1. Precondition: `fine` is in host
+/// memory.
 [[nodiscard]] LatticeLayout layout_of_vertices(LatticeView const& fine, std::vector<std::int32_t>* coarse_of = nullptr);
 
 /// Fills in copy_offsets and copies from the other members.
@@ -186,8 +188,8 @@ public:
     result.copies = copies_.data();
     return result;
   }
-  /// Of a rank's lattices: only the first n unknowns are rows. With `read_others` vectors that are read have entries for more of
-  /// them, otherwise these count as 0.
+  /// Keeps only the first n unknowns as rows, on the lattices of one rank. With `read_others`, vectors that are read have entries
+  /// for more unknowns; otherwise these count as 0.
   void keep_rows(std::int64_t n, bool read_others) {
     shape_.n_unknowns = n;
     shape_.end_of_read = read_others ? std::numeric_limits<std::int32_t>::max() : static_cast<std::int32_t>(n);

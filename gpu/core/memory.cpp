@@ -10,7 +10,7 @@ namespace poisson {
 
 namespace {
 
-/// Of a line "name: number kB" of /proc/self/status; 0 without it.
+/// Reads the bytes from the line "name: number kB" of /proc/self/status; 0 where there is no such line.
 std::int64_t status_bytes(char const* name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)

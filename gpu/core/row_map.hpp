@@ -28,8 +28,8 @@ template <class T>
   return swap_lists(ranks, to).joined();
 }
 
-/// With whom a rank shares rows that needs these of others, by their numbers there in the order of its ghosts; a rank may tell
-/// several. Collective.
+/// Returns the ranks with which this rank shares rows. `wanted` has the rows of other ranks that this rank needs, by their numbers
+/// there, in the order of its ghosts. It may name rows of several ranks. Collective.
 [[nodiscard]] inline std::vector<RankNeighbor> neighbors_of(Communicator& ranks, RankLists<std::int32_t> const& wanted) {
   std::map<int, RankNeighbor> neighbors;
   for (auto const& [rank, rows] : wanted)
@@ -54,19 +54,20 @@ struct RowMap {
   std::vector<RankNeighbor> neighbors;
 
   RowMap() = default;
-  /// n own rows, and no ghosts. Collective.
+  /// Makes the map of n own rows without ghosts. Collective.
   RowMap(Communicator& ranks, std::int64_t n) : first{0}, me(static_cast<std::size_t>(ranks.rank())) {
     for (std::int64_t const count : gather(ranks, n))
       first.push_back(first.back() + count);
   }
-  /// With the ghosts of these neighbours, in their order. Collective.
+  /// Makes the map of n own rows with the ghosts of the neighbours `sharing`, in their order. Collective.
   RowMap(Communicator& ranks, std::int64_t n, std::vector<RankNeighbor> sharing) : RowMap(ranks, n) {
     neighbors = std::move(sharing);
     std::vector<std::int64_t> own(static_cast<std::size_t>(n));
     std::iota(own.begin(), own.end(), first[me]);
     ghosts = values_of_ghosts<std::int64_t>(ranks, neighbors, own);
   }
-  /// The same own rows with other ghosts: these rows of others, by their numbers, which then ascend. Collective.
+  /// Returns the map of the same own rows with other ghosts. These are the rows `needed` of other ranks, by their numbers over all
+  /// ranks, which then ascend. Collective.
   [[nodiscard]] RowMap with_ghosts(Communicator& ranks, std::vector<std::int64_t> needed) const {
     RowMap result;
     result.first = first;

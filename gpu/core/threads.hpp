@@ -6,7 +6,8 @@ namespace poisson {
 /// instead of spinning, unless OMP_WAIT_POLICY or GOMP_SPINCOUNT is set. The threads are made now: later, OpenMP would end the
 /// program where it cannot have them. Throws EnvironmentError where the system does not make as many.
 void set_thread_count(int n);
-/// The same in a thread that works beside others: one thread where the system does not make n.
+/// Sets the number of threads as set_thread_count does, in a thread that works beside others. It is one where the system does not
+/// make n.
 void set_thread_count_or_one(int n) noexcept;
 [[nodiscard]] int thread_count();
 /// How many threads can run at once: processors that the affinity of the process and the cgroup's quota allow.

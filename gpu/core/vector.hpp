@@ -92,7 +92,7 @@ class Vector {
 public:
   Vector() = default;
   Vector(Context& context, std::int64_t n) : hi_(context, n), lo_(context, has_low ? n : 0) {}
-  /// From host memory; low parts are 0 where there are none.
+  /// Copies the numbers from host memory; low parts are 0 where `host` has none.
   Vector(Context& context, std::span<Part const> host) : Vector(context, static_cast<std::int64_t>(host.size())) { upload(host); }
   Vector(Context& context, std::span<DoubleDouble const> host) requires has_low
       : Vector(context, static_cast<std::int64_t>(host.size())) {
@@ -128,7 +128,7 @@ public:
       part[i] = host[i].lo;
     lo_.upload(part);
   }
-  /// Of DoubleDouble the high parts, which are the numbers rounded to double.
+  /// Copies the numbers to host memory. `Part` takes the high parts of DoubleDouble, which are the numbers rounded to double.
   void download(std::span<Part> host) const { hi_.download(host); }
   void download(std::span<DoubleDouble> host) const requires has_low {
     HostVector<double> part(host.size());

@@ -13,8 +13,8 @@ namespace poisson {
 /// a number of nodes is not positive or their product is 2^31 or more; OutOfMemoryError.
 [[nodiscard]] std::unique_ptr<Csr> box_laplacian(Context& context, std::int64_t nx, std::int64_t ny, std::int64_t nz);
 
-/// y = A x with the same matrix, matrix-free and by code that the formats do not share: a reference for products. x and y, nx ny nz
-/// entries each, are in the context's memory. Throws InputError as above.
+/// y = A x with the matrix of box_laplacian, matrix-free and by code that the formats do not share: a reference for products. x and
+/// y, nx ny nz entries each, are in the context's memory. Throws InputError as box_laplacian does.
 void box_laplacian_product(Context& context, std::int64_t nx, std::int64_t ny, std::int64_t nz, double const* x, double* y);
 
 }  // namespace poisson

@@ -12,8 +12,8 @@ namespace poisson {
 /// depends neither on threads nor on the backend; zeros are kept. Throws InputError naming the first entry whose row or column is
 /// outside the matrix.
 [[nodiscard]] CsrMatrix csr_from_coo(CooMatrix const& coo);
-/// The same in the context's memory, and sorted there; on a device with 32 bytes of scratch memory an entry.
-/// Throws InputError as above; OutOfMemoryError.
+/// Makes the same CSR in the context's memory, where the entries are sorted; on a device that takes 32 bytes of scratch memory an
+/// entry. Throws InputError naming the first entry whose row or column is outside the matrix; OutOfMemoryError.
 [[nodiscard]] std::unique_ptr<Csr> csr_from_coo(CooMatrix const& coo, Context& context);
 
 }  // namespace poisson

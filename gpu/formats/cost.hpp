@@ -41,11 +41,11 @@ void predict_seconds(std::vector<FormatEstimate>& estimates, MatrixShape const& 
 /// seconds, and at least one format is not refused.
 [[nodiscard]] Format choose_format(std::vector<FormatEstimate> const& estimates, double products);
 
-/// From the shape alone, before anything is assembled. matrix_free is among the formats where the shape allows it.
+/// Chooses a format from the shape alone, before anything is assembled. matrix_free is among the formats where the shape allows it.
 [[nodiscard]] FormatChoice choose_format(MatrixShape const& shape, FormatOptions const& options, Backend backend,
                                          Forecast const& forecast);
-/// From the matrix. Formats that take more than `bytes_free` bytes are refused. cod_sell is estimated only where its lower bound is
-/// below the seconds of all others; elsewhere the table has the bound (is_lower_bound).
+/// Chooses a format from the matrix. Formats that take more than `bytes_free` bytes are refused. cod_sell is estimated only where
+/// its lower bound is below the seconds of all others; elsewhere the table has the bound (is_lower_bound).
 [[nodiscard]] FormatChoice choose_format(Csr const& matrix, FormatOptions const& options, Backend backend, Forecast const& forecast,
                                          std::int64_t bytes_free = INT64_MAX);
 

@@ -22,8 +22,8 @@ public:
   /// `csr`, if it has any, are included, else left out. This matrix itself is never in single; only matrices converted from it are.
   /// Throws OutOfMemoryError.
   Csr(std::shared_ptr<CsrMatrix const> csr, Context& context, MatrixPrecision precision = MatrixPrecision::double_);
-  /// From arrays in the context's memory: n_rows + 1 offsets, nnz columns and values, and nnz low values or none. Precondition:
-  /// within a row columns ascend and are distinct.
+  /// Makes the matrix from arrays in the context's memory: n_rows + 1 offsets, nnz columns and values, and nnz low values or none.
+  /// Precondition: within a row columns ascend and are distinct.
   Csr(Context& context, std::int64_t n_columns, Array<std::int64_t> row_ptr, Array<std::int32_t> columns, Array<double> values,
       Array<double> low_values = {});
 
@@ -59,7 +59,7 @@ private:
   /// added for double_double where `other` has none.
   Csr(Format format, Csr const& other, int threads_per_row);
   Csr(Format format, Csr const& other, int threads_per_row, MatrixPrecision precision);
-  /// In single.
+  /// Makes a matrix in single with this pattern, whose only values are `single_values`.
   Csr(Format format, Context& context, CsrView const& like, std::shared_ptr<Pattern const> pattern, Array<float> single_values);
   void point_to_arrays(std::int64_t n_columns);
 

@@ -88,7 +88,7 @@ FormatEstimate DiagonalStorage::estimate(Format format, MatrixShape const& shape
   }
   std::int64_t const value = bytes_of_value(options.precision);
   std::int64_t const csr_bytes = CsrMatrix::csr_bytes(shape.n_rows, shape.nnz) + (value - 8) * shape.nnz;
-  // As a floating-point number first: many diagonals of a huge matrix overflow 64 bits.
+  // The number of stored values is a floating-point number first: many diagonals of a huge matrix overflow 64 bits.
   double const stored = static_cast<double>(shape.n_rows) * static_cast<double>(stored_diagonals);
   result.bytes =
       static_cast<double>(value) * stored > 9e18 ? INT64_MAX / 2 : value * shape.n_rows * stored_diagonals + 4 * stored_diagonals;

@@ -30,15 +30,16 @@ public:
     std::vector<V> here, come;
   };
 
-  /// `rows`: with the ghosts of lattices.neighbors. Collective.
+  /// `rows` has the ghosts of lattices.neighbors. Collective.
   ForeignRows(Communicator& ranks, RowMap const& rows, RankLattices const& lattices);
 
-  /// Of lattices here: unknowns as in RankLattices, the row a ghost.
+  /// Returns the entries of the lattices here. Rows and columns are unknowns as in RankLattices; each row is a ghost.
   [[nodiscard]] std::vector<Entry> const& here() const { return here_; }
-  /// Of others' lattices: own rows, and the numbers of columns over all ranks. In the order of the ranks.
+  /// Returns the entries of other ranks' lattices, in the order of the ranks. Rows are own rows; columns have their numbers over
+  /// all ranks.
   [[nodiscard]] std::vector<Entry> const& come() const { return come_; }
-  /// Their values. `stored`: of the lattices here, in the context's memory, laid out as LatticeHalfCdsView says; float or double.
-  /// Collective.
+  /// Returns the values of the entries that here() and come() list. `stored` has those of the lattices here, in the context's
+  /// memory, laid out as LatticeHalfCdsView says; float or double. Collective.
   template <class V>
   [[nodiscard]] Values<V> values(Context& context, V const* stored) const;
 

@@ -152,7 +152,7 @@ void require_fits(FormatEntry const& entry, std::string const& how, std::int64_t
 CsrAnalysis require_possible(FormatEntry const& entry, Csr const& matrix, FormatOptions const& options, Context const& target) {
   CsrAnalysis found = analyse(matrix, entry.symmetric_only);
   require_symmetry(entry, matrix, found);
-  // Of cod_sell a lower bound: what does not fit even so is refused; the rest shows when it is converted.
+  // For cod_sell the estimate is a lower bound: what does not fit even so is refused. The rest shows when the matrix is converted.
   FormatEstimate const estimate = quick_estimate(entry, matrix, shape_of(matrix, found), options);
   if (!estimate.refusal.empty())
     throw InputError("format", estimate.refusal);

@@ -88,27 +88,30 @@ struct MatrixShape {
   std::int64_t nnz = 0;
   std::int64_t n_diagonals = 0;  ///< distinct values of column - row; 0: not known, taken as many
   bool symmetric = true;
-  /// Of trilinear elements on lattices: how many there are, and their nodes a side. half_cds then stores diagonals of each lattice.
+  /// n_lattices and lattice_nodes are for trilinear elements on lattices: how many lattices there are, and their nodes a side.
+  /// half_cds then stores diagonals of each lattice.
   std::int64_t n_lattices = 0, lattice_nodes = 0;
-  /// Of elements whose system may be made matrix_free: their order, and the cells. 0: it may not.
+  /// n_cells and order are for elements whose system may be made matrix_free: the number of cells, and the elements' order. 0: it
+  /// may not.
   std::int64_t n_cells = 0;
   int order = 0;
-  /// Of trilinear elements with constant k on a box, whose rows of nodes on faces alone are stored then: how many these are. 0: of
-  /// others.
+  /// stencil_faces is for trilinear elements with constant k on a box, of which matrix_free stores the rows of nodes on faces
+  /// alone: it is the number of these rows. 0: the elements are others.
   std::int64_t stencil_faces = 0;
 };
 
 [[nodiscard]] MatrixShape shape_of(CsrMatrix const& matrix);
 [[nodiscard]] MatrixShape shape_of(Csr const& matrix);
-/// Estimates for every format, in the order of Format. From the shape alone: rows are taken as equally long.
+/// Estimates every format, in the order of Format, from the shape alone: rows are taken as equally long.
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats(MatrixShape const& shape, FormatOptions const& options = {});
-/// From the matrix: exactly the bytes that make_matrix would allocate, but a prediction for cod_sell.
+/// Estimates every format from the matrix. Bytes are exactly those that make_matrix would allocate, but a prediction for cod_sell.
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats(CsrMatrix const& matrix, FormatOptions const& options = {});
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats(Csr const& matrix, FormatOptions const& options = {});
-/// The same in little time: where an estimate takes long (cod_sell), a lower bound. Precondition: `shape` is shape_of(matrix).
+/// Estimates every format from the matrix in little time. Where an estimate takes long (cod_sell), it is a lower bound.
+/// Precondition: `shape` is shape_of(matrix).
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats_quickly(Csr const& matrix, MatrixShape const& shape,
                                                                    FormatOptions const& options);
-/// One row of estimate_formats(matrix, options).
+/// Returns one row of estimate_formats(matrix, options).
 [[nodiscard]] FormatEstimate estimate_format(Format format, Csr const& matrix, MatrixShape const& shape,
                                              FormatOptions const& options);
 /// Advice for the message that a matrix does not fit into `bytes_free` bytes: the smallest format if that fits, else what may help.

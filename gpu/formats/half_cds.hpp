@@ -17,10 +17,11 @@ public:
   /// when the matrix is not symmetric, or when that is more than CSR takes.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
-  /// From what an assembly has filled, laid out as HalfCdsView says, in the context's memory; -0.0 where nothing is stored.
+  /// Makes the matrix from the values that an assembly has filled in. They are in the context's memory, laid out as HalfCdsView
+  /// says; -0.0 stands where nothing is stored.
   static std::unique_ptr<Matrix> from_diagonals(Context& context, std::int64_t n, std::vector<std::int32_t> offsets,
                                                 Array<double> values, double padding_ratio);
-  /// The same in single precision.
+  /// Makes the matrix in single precision, from values laid out in the same way.
   static std::unique_ptr<Matrix> from_diagonals(Context& context, std::int64_t n, std::vector<std::int32_t> offsets,
                                                 Array<float> values);
 

@@ -14,7 +14,8 @@ namespace poisson {
 /// only; others throw std::logic_error.
 class HalfSlices final : public Matrix {
 public:
-  /// Of a matrix in double on a device, with this pattern, in slices as these are. Throws OutOfMemoryError.
+  /// Rounds the matrix `a`, in double on a device, to half precision. `pattern` is that of `a`, whose slices are as in
+  /// HalfSlicesView. Throws OutOfMemoryError.
   HalfSlices(Context& context, SellView const& a, std::shared_ptr<SlicePattern const> pattern, double padding_ratio);
 
   std::int64_t n_rows() const override { return view_.n_rows; }

@@ -11,15 +11,16 @@ namespace poisson {
 /// double_double do not exist, as nothing assembles them.
 class LatticeHalfCds final : public ProductsOfKernels<LatticeHalfCdsKernels> {
 public:
-  /// Of a matrix on lattices (MatrixShape::n_lattices > 0): 14 values for each of their nodes, and the tables of their rims.
-  /// Refused when that is more than CSR takes.
+  /// Estimates a matrix on lattices (MatrixShape::n_lattices > 0). It takes 14 values for each of their nodes, and the tables of
+  /// their rims. Refused when that is more than CSR takes.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
-  /// From what an assembly has filled, laid out as LatticeHalfCdsView says, in the context's memory. `precision` is double_, or
-  /// single, to which values are rounded; that takes 12 bytes a value meanwhile.
+  /// Makes the matrix from the values that an assembly has filled in. They are in the context's memory, laid out as
+  /// LatticeHalfCdsView says. `precision` is double_, or single, to which values are rounded; that takes 12 bytes a value
+  /// meanwhile.
   static std::unique_ptr<Matrix> from_diagonals(Context& context, LatticeArrays lattices, Array<double> values,
                                                 MatrixPrecision precision = MatrixPrecision::double_);
 
-  /// The same with values in single.
+  /// Makes the matrix from values in single, laid out in the same way.
   static std::unique_ptr<Matrix> from_diagonals(Context& context, LatticeArrays lattices, Array<float> values);
 
   /// See LatticeArrays.

@@ -52,7 +52,7 @@ protected:
   CsrMatrix host_csr() const override;
 
 private:
-  /// With what is added to the rims of A x.
+  /// Returns the view of the lattices for a product with x, with what is added to the rims of A x.
   [[nodiscard]] LatticeHalfCdsView view_for(float const* x) const;
   [[nodiscard]] LatticeHalfCdsView view_for(double const* x) const;
 

@@ -32,24 +32,25 @@ public:
   [[nodiscard]] virtual double padding_ratio() const = 0;             ///< see FormatEstimate
   [[nodiscard]] Context& context() const final { return *context_; }  ///< in whose memory the matrix is
   [[nodiscard]] std::int64_t first_row_not_finite() const final { return row_not_finite; }
-  /// The same matrix in another context's memory, of either backend; its transfer_seconds are those of this copy.
-  /// Throws OutOfMemoryError.
+  /// Copies the matrix to another context's memory, of either backend. The copy's transfer_seconds are those of this copy. Throws
+  /// OutOfMemoryError.
   [[nodiscard]] std::unique_ptr<Matrix> copy_to(Context& target) const;
   /// The matrix that this one was converted from, bit for bit, explicit zeros included; with low values in double_double, rounded
   /// in single. Two exceptions: cds and half_cds return stored zeros with positive sign, and half_cds returns its lower triangle on
   /// both sides where the matrix was symmetric only to rounding or stored a zero on one side only.
   [[nodiscard]] CsrMatrix to_csr() const;
 
-  /// The same matrix, in the same memory, with entries that are rounded to single precision. Null where its precision is another
-  /// than double, or where its format has no short way to do it. Throws OutOfMemoryError.
+  /// Returns this matrix, in the same memory, with entries that are rounded to single precision. Null where its precision is
+  /// another than double, or where its format has no short way to do it. Throws OutOfMemoryError.
   [[nodiscard]] virtual std::unique_ptr<Matrix> in_single() const { return nullptr; }
 
-  /// The same matrix in half precision for smoothers (formats/half_slices.hpp), in the same memory. Null on the host, and as
-  /// in_single. Precondition: it is square. Throws OutOfMemoryError.
+  /// Returns this matrix in half precision for smoothers (formats/half_slices.hpp), in the same memory. Null on the host, where its
+  /// precision is another than double, or where its format has no short way to do it. Precondition: it is square. Throws
+  /// OutOfMemoryError.
   [[nodiscard]] virtual std::unique_ptr<Matrix> in_half() const { return nullptr; }
 
-  /// The same matrix in CSR, in the same memory, in double. Null where its precision is another, or where its format has no short
-  /// way to do it. Throws OutOfMemoryError.
+  /// Returns this matrix in CSR, in the same memory, in double. Null where its precision is another, or where its format has no
+  /// short way to do it. Throws OutOfMemoryError.
   [[nodiscard]] virtual std::unique_ptr<Csr> as_csr() const;
 
   /// r = b - A (x + x_low), rounded at the end, straight from the stored entries by code that products do not share
@@ -97,12 +98,12 @@ private:
 /// bytes free and a format that would fit.
 [[nodiscard]] std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context,
                                                   FormatOptions const& options = {});
-/// Format `auto`: the same in the format that choose_format (formats/cost.hpp) chooses for that forecast, which is returned in
-/// `choice`. The choice is made from the copy of CSR that will be converted, on its backend.
+/// Makes the matrix of format `auto`: in the format that choose_format (formats/cost.hpp) chooses for `forecast`, which is returned
+/// in `choice`. The choice is made from the copy of CSR that will be converted, on its backend.
 [[nodiscard]] std::unique_ptr<Matrix> make_matrix(Forecast const& forecast, std::shared_ptr<CsrMatrix const> csr, Context& context,
                                                   FormatOptions const& options, FormatChoice& choice);
-/// The same from CSR in the memory of either backend, where the result will be too; csr and crs_t share the arrays of `source`.
-/// Throws as above.
+/// Makes the matrix in the given format from CSR in the memory of either backend, where the result will be too. csr and crs_t share
+/// the arrays of `source`. Throws InputError and OutOfMemoryError as make_matrix of a CsrMatrix does.
 [[nodiscard]] std::unique_ptr<Matrix> make_matrix(Format format, Csr const& source, FormatOptions const& options = {});
 
 }  // namespace poisson

@@ -114,7 +114,8 @@ void RankMatrix::multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y) cons
 
 template <class T>
 void RankMatrix::multiply_dot(ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop) const {
-  // Also when *stop is set: on a device the host does not know it, and ranks must not wait for each other in vain.
+  // Messages are exchanged also when *stop is set: on a device the host does not know it, and ranks must not wait for each other in
+  // vain.
   if (takes_ghosts_)
     return local_->product_dot(with_ghosts<T>(x), y, dot, stop);
   exchange<T>().start(x);

@@ -42,7 +42,7 @@ private:
 /// entries of other ranks. A product sends the rim's x, multiplies the block while that is under way, and adds the couplings.
 /// Products are collective, and so is the constructor. A dot is that of this rank's rows.
 ///
-/// Of a mesh of lattices the block is half_cds on the rank's lattices; what other ranks' lattices add to own rows is among the
+/// On a mesh of lattices the block is half_cds on the rank's lattices; what other ranks' lattices add to own rows is among the
 /// couplings. Or it is matrix-free on them (elements/operator_of_rank.hpp), and then takes x with ghosts and has all of its rows.
 class RankMatrix final : public MultiPrecisionOperator {
 public:
@@ -69,15 +69,16 @@ public:
   [[nodiscard]] Matrix const& local() const { return *local_; }
   [[nodiscard]] Communicator& ranks() const { return ranks_; }
   [[nodiscard]] std::vector<RankNeighbor> const& neighbors() const { return neighbors_; }
-  /// Of the rows on the rim with ghosts, and then with own_columns(), by rows; in host memory.
+  /// Returns the couplings of the rows on the rim, by rows, in host memory. Their columns are the ghosts, and then own_columns().
   [[nodiscard]] CsrMatrix couplings() const { return couplings_.to_csr(); }
   [[nodiscard]] std::vector<std::int32_t> const& own_columns() const { return own_columns_; }
   [[nodiscard]] RankLattices const* lattices() const { return lattices_.get(); }
   [[nodiscard]] HostVector<std::int32_t> rim() const;
-  /// The same in the backend's memory, where entries are in the precision of local().
+  /// stored_couplings() and stored_rim() are the couplings and the rim in the backend's memory. Entries are in the precision of
+  /// local().
   [[nodiscard]] Csr const& stored_couplings() const { return couplings_; }
   [[nodiscard]] std::int32_t const* stored_rim() const { return rim_.data(); }
-  /// Of the block, the couplings and the rim, without the buffers of messages.
+  /// Counts the bytes of the block, the couplings and the rim, without the buffers of messages.
   [[nodiscard]] std::int64_t bytes() const { return local_->bytes() + couplings_.bytes() + rim_.bytes(); }
   /// Entries that come from other ranks in a product.
   [[nodiscard]] std::int64_t n_ghosts() const { return couplings_.n_columns() - std::ssize(own_columns_); }

@@ -37,12 +37,13 @@ namespace poisson {
 [[nodiscard]] double measure_cpu_copy_bandwidth(double seconds);
 [[nodiscard]] double measure_cuda_copy_bandwidth(Context& context, double seconds);
 
-/// How fast one device writes to another.
+/// PeerBandwidth says how fast one device writes to another.
 struct PeerBandwidth {
   double bytes_per_second = 0;
   bool direct = false;  ///< without a detour through the host's memory
 };
-/// Of a large array, best of a few; `from` and `to` are different numbers of cuda_devices(). Throws EnvironmentError.
+/// Measures the bandwidth with a large array, as the best of a few times. `from` and `to` are different numbers of cuda_devices().
+/// Throws EnvironmentError.
 [[nodiscard]] PeerBandwidth measure_cuda_peer_bandwidth(int from, int to);
 
 /// The set of kernels of type `Kernels` for the context's backend. Every set is an interface declared once in this folder;

@@ -100,7 +100,7 @@ struct SecularRoot {
     return root;
   }
 
-  /// From the sums half way: chooses the nearer pole as origin and a first offset. z_left and z_right belong to the two poles.
+  /// Chooses the nearer pole as origin, and a first offset, from the sums half way. z_left and z_right belong to the two poles.
   POISSON_HOST_DEVICE void begin(SecularSums const& sums, double z_left, double z_right) {
     double const half = (right - left) / 2, gap = (right - left) * (right + left), middle = left + half;
     double const left_squared = z_left * z_left, right_squared = z_right * z_right;
@@ -128,7 +128,7 @@ struct SecularRoot {
       offset = between_bounds();
   }
 
-  /// From the sums at origin + offset to the next offset; true when the offset is as good as the sums can tell.
+  /// Goes to the next offset, from the sums at origin + offset. Returns true when the offset is as good as the sums can tell.
   POISSON_HOST_DEVICE bool advance(SecularSums const& sums) {
     constexpr double epsilon = 0x1p-53;
     double const f = 1 + sums.psi + sums.phi, slope = sums.psi_prime + sums.phi_prime;

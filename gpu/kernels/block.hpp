@@ -10,7 +10,8 @@
 
 namespace poisson {
 
-/// The same nodes in two boxes that hold them, each with its own numbering; of one vector or of several, one behind another.
+/// CommonNodes are nodes that two boxes hold, each with its own numbering. The numbers at them are those of one vector, or of
+/// several, one behind another.
 struct CommonNodes {
   std::int32_t count[3] = {0, 0, 0};
   std::int64_t first_from = 0, line_from = 0, plane_from = 0;  ///< place of the first node, and steps, in the one box
@@ -21,7 +22,7 @@ struct CommonNodes {
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t size() const { return std::int64_t{count[0]} * count[1] * count[2]; }
 };
 
-/// `nodes`, which both boxes hold.
+/// Describes `nodes`, which both boxes hold.
 [[nodiscard]] inline CommonNodes common_nodes(NodeBox const& nodes, NodeBox const& from, NodeBox const& to) {
   CommonNodes result;
   if (nodes.size() == 0)
@@ -37,7 +38,7 @@ struct CommonNodes {
   return result;
 }
 
-/// The same of so many vectors, of all nodes of the boxes.
+/// Describes `nodes` in so many vectors. A vector has entries for all nodes of its box.
 [[nodiscard]] inline CommonNodes common_nodes(NodeBox const& nodes, NodeBox const& from, NodeBox const& to, std::int32_t vectors) {
   CommonNodes result = common_nodes(nodes, from, to);
   result.vectors = vectors;
@@ -46,7 +47,8 @@ struct CommonNodes {
   return result;
 }
 
-/// The same copy with lines, and planes, that follow each other in both boxes as one line: {n, 1, 1} where all do.
+/// Describes the same copy with fewer lines: lines, and planes, that follow each other in both boxes become one line. The counts
+/// are {n, 1, 1} where all do.
 [[nodiscard]] inline CommonNodes joined(CommonNodes nodes) {
   for (int joint = 0; joint < 2; ++joint)
     if (nodes.count[1] == 1 || (nodes.line_from == nodes.count[0] && nodes.line_to == nodes.count[0])) {
@@ -84,7 +86,7 @@ public:
   /// to = from at these nodes of all vectors. Two numbers a node. Precondition: they do not overlap.
   virtual void copy(Context& context, CommonNodes const& nodes, V const* from, V* to) const = 0;
   virtual void copy_from_double(Context& context, CommonNodes const& nodes, double const* from, V* to) const = 0;
-  /// Of one vector. Nothing is done when *stop is not 0.
+  /// Copies the numbers at these nodes of one vector to double. Nothing is done when *stop is not 0.
   virtual void copy_to_double(Context& context, CommonNodes const& nodes, V const* from, double* to,
                               std::int32_t const* stop) const = 0;
   /// message[v n + i] = x[v step + places[i]] for i < n, of every vector v.

@@ -230,7 +230,7 @@ struct Shell {
     return s < thickness ? s : nodes[d] - near[d] + s;
   }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t of_plane() const { return nodes[0] * nodes[1]; }
-  /// Of a plane that is not near a face.
+  /// Counts the nodes near a face that lie in a plane which is not itself near a face.
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t of_ring() const { return near[1] * nodes[0] + (nodes[1] - near[1]) * near[0]; }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t size() const {
     return near_planes * of_plane() + (end - first - near_planes) * of_ring();

@@ -45,7 +45,8 @@ struct BoxElements {
   std::array<std::int64_t, 3> nodes{};
   std::array<double, 3> cell{};  ///< its edges; of graded cells those of the cell that the tables are of, 1
   std::array<BoxFace, 6> faces{};
-  /// Of graded cells their edges in each direction, and 1 / edge, in the backend's memory; else null.
+  /// `edges` and `inverse_edges` are the edges of graded cells in each direction, and 1 / edge, in the backend's memory. Null:
+  /// cells are not graded.
   std::array<double const*, 3> edges{}, inverse_edges{};
 
   [[nodiscard]] POISSON_HOST_DEVICE bool is_graded() const { return edges[0] != nullptr; }
@@ -87,8 +88,8 @@ public:
   /// weighted[i] = values[i] times the numbers of the three directions at point i of the grid.
   virtual void weigh(Context& context, TensorGrid const& weights, double const* values, double* weighted) const = 0;
 
-  /// For every line of cells in x the largest sum of |values| at the eight points of one of its cells. `values` is a grid of 2
-  /// cells[0] x 2 cells[1] x 2 cells[2] points, `largest` has cells[1] cells[2] entries, y fastest.
+  /// Finds, for every line of cells in x, the largest sum of |values| at the eight points of one of its cells. `values` is a grid
+  /// of 2 cells[0] x 2 cells[1] x 2 cells[2] points, `largest` has cells[1] cells[2] entries, y fastest.
   virtual void largest_of_lines(Context& context, std::array<std::int64_t, 3> const& cells, double const* values,
                                 double* largest) const = 0;
 

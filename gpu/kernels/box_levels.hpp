@@ -24,10 +24,10 @@ struct BoxLevel {
   }
 };
 
-/// From one level to the next. In a direction that is halved every second node stays, and the last one; those between are
-/// interpolated. So cells may be of any number; an odd one leaves a last cell as it is. Of two nodes the first stays. `weights`: P
-/// by its columns: weights[s * n_coarse + c] with s = 13 + 9 dz + 3 dy + dx is the weight with which the fine node at that distance
-/// from the place of coarse node c depends on c; 0 where it does not.
+/// BoxCoarsening says how one level leads to the next. In a direction that is halved every second node stays, and the last one;
+/// those between are interpolated. So cells may be of any number; an odd one leaves a last cell as it is. Of two nodes the first
+/// stays. `weights` is P by its columns: weights[s * n_coarse + c] with s = 13 + 9 dz + 3 dy + dx is the weight with which the fine
+/// node at that distance from the place of coarse node c depends on c; 0 where it does not.
 ///
 /// Where `weights` is null P is linear interpolation between coarse nodes that are not on a face with `held` (-x +x -y +y -z +z).
 /// Directions that are halved then have an even number of cells, and vectors are 0 at nodes on such faces.
@@ -42,8 +42,8 @@ struct BoxCoarsening {
 
 /// What the choice of the next level and of the smoother needs.
 struct BoxLevelAnalysis {
-  /// Of each direction minus the sum of all entries that couple a plane of nodes with the next: of a box of cells hx x hy x hz and
-  /// k that is the integral of k_d / h_d^2.
+  /// `coupling` is, for each direction, minus the sum of all entries that couple a plane of nodes with the next. For a box of cells
+  /// hx x hy x hz and k that is the integral of k_d / h_d^2.
   std::array<double, 3> coupling{};
   double largest = 0;  ///< an estimate, from above where coefficients are smooth, of the largest eigenvalue of D^-1 A
   double bound = 0;    ///< a bound of it: max_i sum_j |a_ij| / a_ii
@@ -58,7 +58,7 @@ template <class V>
 class BoxLevelKernels {
 public:
   virtual ~BoxLevelKernels() = default;
-  /// Also writes `free` of the level. Waits for the result.
+  /// Analyses the level, and writes its `free`. Waits for the result.
   virtual BoxLevelAnalysis analyse(Context& context, BoxLevel<V> const& level, std::uint8_t* free) const = 0;
   /// y = D^-1 |A| z, where z > 0, and the largest y_i / z_i: no eigenvalue of D^-1 A is larger (Collatz 1942). Waits for the
   /// result. 14 diagonals, z and y: 16 numbers a row.

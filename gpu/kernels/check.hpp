@@ -51,7 +51,7 @@ private:
   }
   return sum.value();
 }
-/// The same with diagonals; low values count.
+/// (b - A (x + x_lo))_i with A in half_cds, rounded at the end; x_lo may be null. Low values of A count.
 [[nodiscard]] inline POISSON_HOST_DEVICE double residual_of_row(HalfCdsView const& a, std::int64_t n_offsets, std::int64_t row,
                                                                 double const* x, double const* x_lo, double b) {
   AccurateSum sum(b);
@@ -72,7 +72,8 @@ private:
   return sum.value();
 }
 
-/// The same on a mesh of lattices, entry by entry over the nodes of the unknown. Precondition: entries are doubles.
+/// (b - A (x + x_lo))_i with A in half_cds on a mesh of lattices, rounded at the end; x_lo may be null. It is summed entry by entry
+/// over the nodes of the unknown. Precondition: entries are doubles.
 [[nodiscard]] inline POISSON_HOST_DEVICE double residual_of_row(LatticeHalfCdsView const& a, std::int64_t row, double const* x,
                                                                 double const* x_lo, double b) {
   AccurateSum sum(b);

@@ -29,8 +29,8 @@ struct CodSellGroups {
   std::int64_t* shared_at = nullptr;       ///< n_slices: ... those of slice s from here on
 };
 
-/// From CSR to CoD-SELL, in two steps: which rows share a slice, then the slices. Both backends give the same arrays, bit for bit,
-/// whatever the number of threads.
+/// CodSellConversion converts CSR to CoD-SELL in two steps: it finds which rows share a slice, then it fills the slices. Both
+/// backends give the same arrays, bit for bit, whatever the number of threads.
 ///
 /// Every chunk of sorted rows is grouped by itself, and gives chunk_rows / C slices:
 /// 1. Pairs. Rows in order; a row without a partner takes the one among the next `pair_window` rows (those without a partner) with

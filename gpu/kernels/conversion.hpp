@@ -47,7 +47,7 @@ struct CsrTarget {
 class ConversionKernels {
 public:
   virtual ~ConversionKernels() = default;
-  /// With `symmetry` the check of symmetry is included, which takes as long as all the rest.
+  /// Analyses the matrix. With `symmetry` it also checks symmetry, which takes as long as all the rest.
   virtual CsrAnalysis analyse(Context& context, CsrView const& a, bool symmetry) const = 0;
 
   /// Number of entries of the longest row, also part of analyse.

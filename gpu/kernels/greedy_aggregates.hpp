@@ -13,7 +13,7 @@ namespace poisson::greedy_aggregates {
 
 inline constexpr int open = -2, none = -1;
 
-/// Of entry k in row i.
+/// Tells whether entry k, in row i, is a strong coupling.
 [[nodiscard]] inline bool is_strong_entry(CsrView const& a, Couplings const& couplings, std::int64_t i, std::int64_t k) {
   std::int32_t const j = a.columns[k];
   double const coupling = couplings.diagonal.data()[i] < 0 ? a.values[k] : -a.values[k];

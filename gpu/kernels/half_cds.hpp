@@ -22,7 +22,7 @@ inline constexpr int diagonals = 14, first_between_planes = 5;
 [[nodiscard]] POISSON_HOST_DEVICE constexpr int dz(int k) {
   return k >= first_between_planes ? 1 : 0;
 }
-/// In a numbering with `line` nodes a line and `plane` nodes a plane.
+/// Returns the offset of diagonal k in a numbering with `line` nodes a line and `plane` nodes a plane.
 [[nodiscard]] POISSON_HOST_DEVICE constexpr std::int64_t offset(int k, std::int64_t line, std::int64_t plane) {
   return dz(k) * plane + dy(k) * line + dx(k);
 }

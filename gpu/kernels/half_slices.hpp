@@ -40,7 +40,7 @@ public:
   /// y = A x and *dot = x . y, unless *stop is set.
   virtual void product_dot(Context& context, HalfSlicesView const& a, float const* x, float* y, float* dot,
                            std::int32_t const* stop) const = 0;
-  /// From entries in double at the places of `like`, of which slices and columns are read: 26 bytes an entry.
+  /// Rounds entries in double at the places of `like`, of which slices and columns are read. This takes 26 bytes an entry.
   virtual void round(Context& context, HalfSlicesView const& like, double const* values, HalfSlicesTarget const& target) const = 0;
 
   static HalfSlicesKernels const& cuda();

@@ -66,9 +66,10 @@ public:
   /// Does nothing when *stop is not 0. Preconditions: `work` is from prepare; r and z do not overlap. Its bytes: see bytes().
   virtual void solve(Context& context, IluView const& a, ConstPointer<T> r, Pointer<T> z, Pointer<T> work,
                      std::int32_t const* stop) const = 0;
-  /// The same in parts, between which other ranks add what they have: levels first ... end - 1 of a.lower, from r to `work`, and of
-  /// a.upper, from `work` to `ordered_z` and, with an order, to z. What those levels need is there. A vector in the order of the
-  /// factors has a.n_rows entries, of which the schedules may leave some out: rows of others.
+  /// lower() and upper() do a solve in parts, between which other ranks add what they have. lower() does levels first ... end - 1
+  /// of a.lower, from r to `work`. upper() does those of a.upper, from `work` to `ordered_z` and, with an order, to z.
+  /// Precondition: what those levels need is there. A vector in the order of the factors has a.n_rows entries, of which the
+  /// schedules may leave some out: rows of others.
   virtual void lower(Context& context, IluView const& a, std::int64_t first, std::int64_t end, ConstPointer<T> r, Pointer<T> work,
                      std::int32_t const* stop) const = 0;
   virtual void upper(Context& context, IluView const& a, std::int64_t first, std::int64_t end, ConstPointer<T> work,

@@ -56,8 +56,8 @@ struct LatticeTensors {
   double* values = nullptr;
   bool batches = false;  ///< of the cells of the whole mesh; otherwise those of layers, [(Q c + q) n_cells + cell]
 
-  /// In batches: entry c at point q of a cell lies at first + q of_point + c of_entry. A batch, and what a loop over the same point
-  /// of its cells reads, lie together.
+  /// Place says where entries lie in batches: entry c at point q of a cell is at first + q of_point + c of_entry. A batch, and what
+  /// a loop over the same point of its cells reads, lie together.
   struct Place {
     std::int64_t first, of_point, of_entry;
   };
@@ -88,14 +88,14 @@ public:
                         std::int64_t n_listed, ExpressionView code, int depth, ValueCheck check, double* values,
                         std::int64_t* failed) const = 0;
 
-  /// Of the cells in the layers listed: the tensors w det(J) J^-1 k J^-T, unless there is no array for them, and load[q n_cells +
-  /// cell] = w det(J) (f - shift). k has `components` fields: one, or its diagonal. *failed becomes the lowest Q cell + q of a
-  /// plane of points with a det(J) that is not positive; q is the plane's first point. Written: 56 bytes a point.
+  /// Computes, for the cells in the layers listed, the tensors w det(J) J^-1 k J^-T, unless there is no array for them, and load[q
+  /// n_cells + cell] = w det(J) (f - shift). k has `components` fields: one, or its diagonal. *failed becomes the lowest Q cell + q
+  /// of a plane of points with a det(J) that is not positive; q is the plane's first point. Written: 56 bytes a point.
   virtual void tensors(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
                        std::int64_t n_listed, int components, std::array<LatticeField, 3> const& k, LatticeField const& f,
                        double shift, LatticeTensors const& tensors, double* load, std::int64_t* failed) const = 0;
 
-  /// For every line of cells in x of the layers the largest sum of |load| over a cell's points.
+  /// Finds, for every line of cells in x of the layers, the largest sum of |load| over a cell's points.
   virtual void largest_of_lines(Context& context, LatticeElements const& elements, CellLayers const& layers, double const* load,
                                 double* largest) const = 0;
 
@@ -107,11 +107,11 @@ public:
   /// rhs_i = 0 where unknown i has a Dirichlet value; of others on rims rhs_i += rim_load.
   virtual void add_rim_loads(Context& context, LatticeElements const& elements, double* rhs) const = 0;
 
-  /// Of order 1: rows of the nodes in planes first_plane <= number < end_plane, whose cells are in `layers`. values[s n_values +
-  /// i]: the diagonals of half_cds of all lattices one on top of another, i.e. of a box of m x m x (n_lattices m) nodes. Rows and
-  /// columns of nodes with Dirichlet values keep their diagonal entry only; what is not there is -0.0. The loads, less what
-  /// Dirichlet values contribute, of inner nodes go to rhs, by unknown; those on rims, which are yet to be summed, to
-  /// rim_rhs[lattice rim.size() + place].
+  /// Assembles rows of elements of order 1: those of the nodes in planes first_plane <= number < end_plane, whose cells are in
+  /// `layers`. values[s n_values + i] are the diagonals of half_cds of all lattices one on top of another, i.e. of a box of m x m x
+  /// (n_lattices m) nodes. Rows and columns of nodes with Dirichlet values keep their diagonal entry only; what is not there is
+  /// -0.0. The loads, less what Dirichlet values contribute, of inner nodes go to rhs, by unknown. Those on rims, which are yet to
+  /// be summed, go to rim_rhs[lattice rim.size() + place].
   virtual void rows(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t first_plane,
                     std::int64_t end_plane, double const* tensor, double const* load, double* values, double* rhs,
                     double* rim_rhs) const = 0;

@@ -21,8 +21,8 @@ struct LatticeHalfCdsView {
   double const* values = nullptr;
   double const* low_values = nullptr;    ///< see stored_values
   float const* single_values = nullptr;  ///< the same
-  /// Of a rank's lattices, by unknown on rims: is added to the sum of its copies, in products and smoothers with vectors of this
-  /// type. Null: nothing is.
+  /// added_single and added are for the lattices of one rank, by unknown on rims. Each number is added to the sum of the unknown's
+  /// copies, in products and smoothers with vectors of its type. Null: nothing is added.
   float const* added_single = nullptr;
   double const* added = nullptr;
 

@@ -26,14 +26,15 @@ struct LatticeOperatorView {
   std::int32_t const* mass_faces = nullptr;  ///< 6 lattice + face, of the faces with Robin conditions, by their number
   std::int32_t n_mass_faces = 0;
   double const* face_mass = nullptr;  ///< see LatticeElements
-  /// Of a rank's lattices: what products call between their steps, when element vectors are made (on a device: enqueued).
+  /// Products on the lattices of one rank call after_cells between their steps, when element vectors are made (on a device:
+  /// enqueued).
   std::function<void()> const* after_cells = nullptr;
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t cells_of_lattice() const {
     return std::int64_t{lattices.cells} * lattices.cells * lattices.cells;
   }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_cells() const { return lattices.n_lattices * cells_of_lattice(); }
-  /// From one node of element vectors to the next.
+  /// Returns the distance from one node of element vectors to the next.
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t stride() const { return LatticeTensors::padded(n_cells()); }
   [[nodiscard]] POISSON_HOST_DEVICE int points_of_direction() const { return lattices.order + 1; }
   [[nodiscard]] POISSON_HOST_DEVICE int points() const {  ///< Q, of a cell; and its nodes

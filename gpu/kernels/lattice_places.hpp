@@ -10,7 +10,7 @@ namespace poisson {
 // Where nodes are in vectors, in two steps: what all nodes of a plane have in common, and what a node has in all planes. Vectors
 // have fewer than 2^31 entries, and so have the tables of LatticeView. What is about inner nodes is for order 1.
 
-/// Of plane k of a lattice.
+/// LatticePlane holds what all nodes of plane k of a lattice have in common.
 struct LatticePlane {
   std::int32_t rim_first;    ///< place in LatticeView::rim_unknowns of its first node on the rim
   std::int32_t inner_first;  ///< unknown of its first inner node
@@ -25,7 +25,7 @@ struct LatticePlane {
   }
 };
 
-/// Of the node (i, j) of a plane.
+/// LatticePlaneNode holds what the node (i, j) of a plane has in all planes.
 struct LatticePlaneNode {
   std::int32_t of_face;   ///< its place among the nodes of a face
   std::int32_t of_inner;  ///< in another plane its place among those of the ring, or among the inner nodes

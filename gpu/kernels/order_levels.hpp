@@ -22,7 +22,7 @@ struct OrderLevels {
   double weight[max_order] = {};  ///< of a vertex's function at a distance of so many points along an edge
 };
 
-/// With its weights; the rest of the pointers is still to be set.
+/// Makes the two levels with their weights; the other pointers are still to be set.
 [[nodiscard]] inline OrderLevels order_levels_of(LatticeView const& fine, LatticeView const& coarse) {
   OrderLevels result{fine, coarse};
   Quadrature1D const points = lobatto_quadrature(fine.order + 1);

@@ -20,8 +20,8 @@ public:
     int rank = 0;
     std::int64_t size = 0;  ///< entries; a part without any is left out
   };
-  /// Of every other rank one part at most. What a rank sends to another that one receives. `behind`: entries behind those that
-  /// come, for the caller. Collective.
+  /// `sends` and `receives` have one part at most for every other rank. What a rank sends to another, that one receives. `behind`
+  /// counts entries behind those that come, for the caller. Collective.
   RankExchange(Context& context, Communicator& ranks, std::vector<Part> const& sends, std::vector<Part> const& receives,
                std::int64_t behind = 0)
       : context_(context),

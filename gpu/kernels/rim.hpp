@@ -23,7 +23,8 @@ public:
   /// y[rows[i]] += alpha c_i with c = C ghosts, for all rows of the couplings C. No row is named twice.
   virtual void add(Context& context, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts,
                    Pointer<T> y) const = 0;
-  /// The same with alpha = 1, and *dot += sum of x[rows[i]] c_i, in a fixed order. Does nothing when *stop is not 0.
+  /// y[rows[i]] += c_i with c = C ghosts, for all rows of the couplings C, and *dot += sum of x[rows[i]] c_i, in a fixed order. No
+  /// row is named twice. Does nothing when *stop is not 0.
   virtual void add_dot(Context& context, CsrView const& couplings, std::int32_t const* rows, T const* ghosts, ConstPointer<T> x,
                        Pointer<T> y, T* dot, std::int32_t const* stop) const = 0;
 

@@ -22,7 +22,7 @@ constexpr int strip = 8;
 /// of the cell], the first cell being the one before the first node.
 using StripValues = double[4][8][strip + 1];
 
-/// Of one component of a field that is not constant.
+/// Loads the values of component c of a field. The component is not constant.
 void load_strip(BoxElements const& box, BoxField const& field, int c, Node const& node, StripValues& values) {
   std::int64_t const nx = 2 * (box.nodes[0] - 1), ny = 2 * (box.nodes[1] - 1);
   for (int line = 0; line < 4; ++line) {

@@ -168,7 +168,7 @@ void line_of_rows(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, B
     std::int64_t const to = coarse.number(first + tx, j + ty, k + tz);
     buffer.assign(static_cast<std::size_t>(length), 0);
     double* const sums = buffer.data();
-    // For every fine node that depends on c: its row of A P, few terms in V; sums of these in double.
+    // Every fine node that depends on c gives its row of A P: few terms, in V. The sums of these are in double.
     int const rx = stride - 1, ry = coarsening.halved[1] ? 1 : 0, rz = coarsening.halved[2] ? 1 : 0;
     for (int dz = -rz; dz <= rz; ++dz)
       for (int dy = -ry; dy <= ry; ++dy)

@@ -101,7 +101,7 @@ void for_rows(BoxStencilView const& a, ConstPointer<T> x, Row const& row) {
   }
 }
 
-/// The same without parts, by sums in V: row(i, (A x)_i).
+/// Calls row(i, (A x)_i) for all rows, without parts, by sums in V.
 template <class V, class Row>
 void for_rows_in_lines(BoxStencilView const& a, V const* x, Row const& row) {
   std::int64_t const ny = a.box.nodes[1] - 2, lines = ny * (a.box.nodes[2] - 2), parts = n_parts(a);

@@ -87,7 +87,7 @@ template <class Body>
   return sum;
 }
 
-/// The same in T, rounded from what the blocks are summed in.
+/// Returns the sum of sum_blocks in T, rounded from what the blocks are summed in.
 template <class T, class Body>
 [[nodiscard]] T sum_blocks_to(Context& context, std::int64_t n, std::int64_t work, Body const& body) {
   return static_cast<T>(sum_blocks(context, n, work, body));

@@ -46,7 +46,7 @@ inline void prefetch_to_write(Pointer<DoubleDouble> p) {
 }
 
 /// Adds alpha sum_k values_k,i x_k,i to sums_i (see load_sum) for `count` terms, one after the other; alpha is 1 unless `scaled`.
-/// Of `ahead`, n / share numbers are asked for.
+/// It asks for n / share numbers of `ahead`.
 template <int count, bool scaled, int share, class T, class Values>
 void add_terms(std::int64_t n, T alpha, Term<Values, ConstPointer<T>> const* terms, Restrict<Pointer<T>> sums) {
   Values values[count];
@@ -81,7 +81,7 @@ void add_terms(std::int64_t n, T alpha, Term<Values, ConstPointer<T>> const* ter
     add(i);
 }
 
-/// The same for any count: four terms in one pass over y, whose pointers fit the registers.
+/// Adds any number of terms to `sums` in the same way. One pass over `sums` adds four of them, whose pointers fit the registers.
 template <bool scaled, int share, class T, class Values>
 void add_terms(int count, std::int64_t n, T alpha, Term<Values, ConstPointer<T>> const* terms, Pointer<T> sums) {
   for (; count >= 4; count -= 4, terms += 4)

@@ -128,7 +128,8 @@ private:
     add_terms<scaled, 2>(count, to - from, alpha_, terms, y_ + from);
   }
 
-  /// The same for the last rows of the part: where there are stored values at all, they are in rows after the part.
+  /// Adds a group's terms on the right for the last rows of the part. Where their stored values exist at all, they are in rows
+  /// after the part.
   void upper_beyond(DiagonalGroup group, std::int64_t from) const {
     for (int k = group.first; k < group.last; ++k) {
       std::int64_t const o = a_.offsets[k];
@@ -148,7 +149,7 @@ private:
   int n_diagonals_;
 };
 
-/// From sums in the making to numbers.
+/// Turns the sums in the making of a block of rows into numbers.
 inline void complete_rows(std::int64_t, std::int64_t, float*) {}
 inline void complete_rows(std::int64_t, std::int64_t, double*) {}
 inline void complete_rows(std::int64_t n, std::int64_t block, Pointer<DoubleDouble> y) {

@@ -55,7 +55,7 @@ public:
     bytes_ += (count * std::int64_t{sizeof(T)} + 63) / 64 * 64;
     return result;
   }
-  /// The same for a vector.
+  /// Takes a part for a vector of `count` entries.
   template <class T>
   [[nodiscard]] Pointer<T> take_vector(std::int64_t count) {
     if constexpr (std::is_same_v<T, DoubleDouble>) {

@@ -44,7 +44,8 @@ public:
       array.resize(static_cast<std::size_t>(points() * cells_at_once));
   }
 
-  /// Of cells first ... first + cells_at_once - 1, of which those from n_cells on do not exist. Returns x . (what they add to A x).
+  /// Computes the element vectors of cells first ... first + cells_at_once - 1, of which those from n_cells on do not exist.
+  /// Returns x . (what they add to A x).
   DotSum<T> operator()(std::int64_t first, Pointer<T> vectors) {
     T *const u = arrays_[0].data(), *const v = arrays_[1].data(), *const y = arrays_[2].data(), *const z = arrays_[3].data();
     int const n1 = order_ + 1;

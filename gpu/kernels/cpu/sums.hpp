@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// For `#pragma omp simd reduction(+ : sum)` in code that is written once for double and DoubleDouble.
+// This lets `#pragma omp simd reduction(+ : sum)` stand in code that is written once for double and DoubleDouble.
 #pragma omp declare reduction(+ : poisson::DoubleDouble : omp_out += omp_in) initializer(omp_priv = poisson::DoubleDouble(0.0))
 
 namespace poisson::cpu {
