@@ -77,7 +77,8 @@ std::unique_ptr<Matrix> block_of(HalfCds const& matrix, NodeBox const& around, N
   return HalfCds::from_diagonals(context, n, std::move(offsets), std::move(block), 1);
 }
 
-/// The same of a matrix-free operator: that of the block has the rows of its own faces, without what couples them with others.
+/// Returns the block's part of a matrix-free operator, and fills `entries` with the rows of the rim. The block's operator has the
+/// rows of its own faces, without their couplings with nodes of others.
 std::unique_ptr<Matrix> block_of(BoxOperator const& matrix, NodeBox const& around, NodeBox const& own,
                                  std::vector<std::int32_t> const& rim, Context& context, RimEntries& entries) {
   BoxStencilView const& a = matrix.view();

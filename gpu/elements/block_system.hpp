@@ -20,10 +20,11 @@ struct BlockSystem {
   HostVector<double> rhs;
 };
 
-/// From the system of a box of the cells around the rank's nodes, whose matrix is in half_cds or matrix_free; `around_nodes` are
-/// its nodes. What bounds it inside of the whole is BoxProblem::Face::Type::cut. `places`: of every one of its nodes, x fastest,
-/// the row or the number of rows plus that of the ghost. Preconditions: own nodes are three or more in x and in y, where it is
-/// matrix_free in z, too. Takes the right-hand side and the matrix of `around`. Throws OutOfMemoryError.
+/// Makes the rows of a rank from `around`, the system of the box of cells around the rank's nodes. The matrix of `around` is in
+/// half_cds or matrix_free. It is moved out of `around`, as is the right-hand side. `around_nodes` are the nodes of that box. Where
+/// a face of the box lies inside of the whole box, its type is BoxProblem::Face::Type::cut. `places` holds a number for every node
+/// of the box, x fastest: the row of an own node, and for a ghost the number of rows plus that of the ghost. Preconditions: there
+/// are three own nodes or more in x and in y, and in z too where the matrix is matrix_free. Throws OutOfMemoryError.
 [[nodiscard]] BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox const& own,
                                      std::span<std::int32_t const> places, Context& context);
 

@@ -22,20 +22,23 @@ public:
   /// context's memory, and not needed later. Precondition: three nodes or more in every direction.
   BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k);
 
-  /// The same where rows of nodes on faces are given, laid out as BoxStencilView::face_rows, in the context's memory: of a part of
-  /// a larger box, say. Of `box` the types of its faces count.
+  /// Takes the rows of nodes on faces as they are given, for instance those of a part of a larger box. `face_rows` is laid out as
+  /// BoxStencilView::face_rows, in the context's memory. Of the faces of `box` only the types count. `components` and `k` are as in
+  /// the other constructor, and so is the precondition.
   BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k, Array<double> face_rows);
 
-  /// The same problem with cells twice as long in the directions that are `halved`. Its matrix is P^T A P with linear interpolation
-  /// P, because its elements are contained in these. Null where that is not known: an odd number of cells in such a direction,
-  /// fewer than three nodes left, or a Robin face, whose alpha may vary.
+  /// Returns the operator of the same problem with cells twice as long in the directions that are `halved`. Its matrix is P^T A P
+  /// with linear interpolation P, because its trial functions are among those of this one. The result is null where that is not
+  /// known: with an odd number of cells in such a direction, with fewer than three nodes left, or with a Robin face, whose alpha
+  /// may vary.
   [[nodiscard]] std::unique_ptr<BoxOperator> coarser(std::array<bool, 3> const& halved) const;
-  /// What the coarser box is, where there is one.
+  /// Returns the coarser box, where there is one.
   [[nodiscard]] static std::optional<BoxElements> coarser(BoxElements const& box, std::array<bool, 3> const& halved);
   [[nodiscard]] BoxStencilView const& view() const { return view_; }
   [[nodiscard]] int components() const { return components_; }
   [[nodiscard]] BoxField const& coefficient() const { return k_; }  ///< its constants
-  /// Laid out as BoxStencilView says, in host memory: there already, or copied to `copy`.
+  /// Returns the rows of nodes on faces, laid out as BoxStencilView says, in host memory. They are there already, or are copied to
+  /// `copy`.
   [[nodiscard]] std::span<double const> face_rows(HostVector<double>& copy) const;
 
   Format format() const override { return Format::matrix_free; }

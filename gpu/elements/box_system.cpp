@@ -38,7 +38,7 @@ int fields_of(BoxProblem const& problem) {
   return fields;
 }
 
-/// Of the cells whose source counts in the sums.
+/// Returns the volume of the cells whose source counts in the sums.
 double volume_in_sums(BoxProblem const& problem) {
   double volume = 1;
   for (std::size_t d = 0; d < 3; ++d) {

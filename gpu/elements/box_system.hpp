@@ -22,8 +22,8 @@ public:
   [[nodiscard]] static bool can_assemble(BoxProblem const& problem, Format format);
   /// Bytes in the backend's memory at the peak of the assembly.
   [[nodiscard]] static std::int64_t peak_bytes(BoxProblem const& problem, Format format, Backend backend);
-  /// The same of a box of these cells whose source and components of k vary in `varying_fields` cases; the source of graded cells
-  /// and of a part of a box counts twice.
+  /// Returns the bytes in the backend's memory at the peak of the assembly of a box of these cells, whose source and components of
+  /// k vary in `varying_fields` cases. The source of graded cells and of a part of a box counts twice.
   [[nodiscard]] static std::int64_t peak_bytes(std::array<std::int64_t, 3> const& cells, int varying_fields, Format format,
                                                Backend backend);
 

@@ -24,7 +24,7 @@ public:
     Array<std::int32_t> mass_faces;
     Array<double> face_mass, diagonal;
 
-    /// With other tensors.
+    /// Copies the data to `target`, but for the tensors: those of the copy are `with`.
     [[nodiscard]] Data copy_to(Context& target, StoredEntries with) const;
     [[nodiscard]] std::int64_t bytes() const;
   };
@@ -48,7 +48,8 @@ public:
   void diagonal(Pointer<DoubleDouble> d) const override;
   bool residual(double const* x, double const* x_low, double const* b, double* r) const override;
 
-  /// Of a rank's lattices: from now on only the first n unknowns are rows. Vectors that are read have entries for all of them.
+  /// Keeps only the first n unknowns as rows, for the lattices of a rank. Vectors that are read still have entries for all
+  /// unknowns.
   void keep_rows(std::int64_t n);
   /// product, or product_dot where `dot` is not null; see LatticeOperatorView::after_cells. T: float, double, DoubleDouble.
   template <class T>
@@ -67,7 +68,7 @@ public:
     kernels_.sums_on_rims(context(), view_, first, n, out);
   }
   [[nodiscard]] std::int64_t n_inner() const { return view_.lattices.n_inner(); }
-  /// Of all rows; in host memory.
+  /// Replaces the diagonal by `d`, which is in host memory and has an entry for every row of the rank.
   void set_diagonal(std::span<double const> d);
 
   /// rhs -= A x, where A is the matrix before Dirichlet values were eliminated.

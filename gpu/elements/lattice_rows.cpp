@@ -48,7 +48,8 @@ CsrMatrix whole_rows(RankLattices const& lattices, LatticeHalfCds const& matrix,
   return csr_of_entries(couplings.n_rows, n + n_ghosts, entries);
 }
 
-/// Of a vector of own unknowns and ghosts, to which every rank contributes what its lattices do, the sums in own rows.
+/// Returns the entries in own rows of a vector that is a sum over ranks. `parts` is what the lattices of this rank contribute to
+/// it, for own unknowns, then for ghosts. Collective.
 HostVector<double> sum_in_rows(Communicator& ranks, RankLattices const& lattices, HostVector<double> const& parts) {
   HostVector<double> sums(parts.begin(), parts.begin() + lattices.n_rows);
   RankLists<double> to;

@@ -18,12 +18,15 @@ struct LatticeRows {
       0;  ///< couplings in rows and columns of own unknowns with Dirichlet values, but for their diagonal entries
 };
 
-/// Of the lattices here, as if there were no others, the matrix in half_cds and the right-hand side. Sets lattices.added. `fixed`:
-/// of the unknowns on rims, then of ghosts; 1 where there is a Dirichlet value. Collective. Throws OutOfMemoryError.
+/// Makes the rank's rows from the matrix in half_cds and the right-hand side that the lattices here have, as if there were no
+/// others. Sets lattices.added. `fixed` has an entry for each of the unknowns on rims, then for each ghost: 1 where there is a
+/// Dirichlet value. Collective. Throws OutOfMemoryError.
 [[nodiscard]] LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::unique_ptr<Matrix> matrix,
                                            HostVector<double> const& rhs, std::span<std::uint8_t const> fixed);
 
-/// The same without entries: the operator on the lattices here (elements/operator_of_rank.hpp). Moves `matrix`, a LatticeOperator.
+/// Makes the rank's rows without entries: `local` of the result is the operator on the lattices here
+/// (elements/operator_of_rank.hpp). Moves `matrix`, which is a LatticeOperator. `rhs` and `fixed` are as in rows_of_lattices.
+/// Collective. Throws OutOfMemoryError.
 [[nodiscard]] BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<RankLattices const> lattices,
                                            std::unique_ptr<Matrix> matrix, HostVector<double> const& rhs,
                                            HostVector<std::uint8_t> fixed);

@@ -236,7 +236,7 @@ void LatticeSystem::add_source(Slab const& slab, std::int64_t first_layer, bool 
   context_.download(largest_of_lines_.data() + known, largest.data() + skipped, 8 * (largest.size() - skipped));
 }
 
-/// In a pure Neumann problem finds the integrals of the source, and the shift that makes it compatible.
+/// Finds the integrals of the source, and the shift that makes it compatible. Does nothing unless the problem is pure Neumann.
 void LatticeSystem::make_compatible(Slab& slab, LatticeProblem const& problem, std::int64_t at_once) {
   if (!pure_neumann_)
     return;

@@ -21,7 +21,7 @@ OperatorOfRank::OperatorOfRank(std::unique_ptr<LatticeOperator> lattices, std::s
       ranks_(ranks) {
   std::vector<RankNeighbor> const& neighbors = shared_->neighbors;
   lattices_->keep_rows(shared_->n_rows);
-  // Without lattices here nothing tells the precision that the others have.
+  // A rank without lattices does not know the precision that the others have.
   bool const any_precision = shared_->layout.n_lattices == 0, single = precision() == MatrixPrecision::single;
   if (single || any_precision)
     sums_in_single_ = std::make_unique<SumExchange<float>>(context(), ranks_, neighbors);

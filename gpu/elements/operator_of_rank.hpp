@@ -66,7 +66,8 @@ private:
   std::shared_ptr<RankLattices const> shared_;
   std::shared_ptr<HostVector<std::uint8_t> const> fixed_;
   Communicator& ranks_;
-  // In single only the first one is there, in double the others; without lattices all are.
+  // In single precision only sums_in_single_ is there, in double precision only the two others. A rank without lattices has all
+  // three.
   std::unique_ptr<SumExchange<float>> sums_in_single_;
   std::unique_ptr<SumExchange<double>> sums_in_double_;
   std::unique_ptr<SumExchange<DoubleDouble>> extended_sums_;

@@ -29,8 +29,8 @@ struct OrderOne {
   std::shared_ptr<RankBlocks const> blocks;
 };
 
-/// The same problem with elements of order 1 on the same cells, without loads: nodes are the vertices. Weights of Robin faces go to
-/// the nearest of the new Gauss points.
+/// Returns the same problem with elements of order 1 on the same cells, without loads. Its nodes are the vertices. Weights of Robin
+/// faces go to the nearest of the new Gauss points.
 [[nodiscard]] LatticeProblem with_order_one(LatticeProblem const& problem);
 
 /// What of a problem its OrderOne is made from: a small part of it, so that it need not be made again.
@@ -47,7 +47,8 @@ struct LoweredProblem {
 /// What multigrid goes on with from a matrix of the problem, assembled in the context's memory. Throws DataError, OutOfMemoryError,
 /// Interrupted.
 [[nodiscard]] OrderOne make_order_one(Context& context, LoweredProblem const& lowered);
-/// The same from a matrix of order 1 in any format. Precondition: BoxSystem assembles `box` into half_cds.
+/// Makes the OrderOne with which multigrid goes on where the matrix is of order 1, in any format. Precondition: BoxSystem assembles
+/// `box` into half_cds. Throws DataError, OutOfMemoryError, Interrupted.
 [[nodiscard]] OrderOne make_order_one(Context& context, BoxProblem const& box);
 
 }  // namespace poisson

@@ -21,8 +21,8 @@ namespace {
 constexpr double least_shrink = 0.8;  ///< a level with more than this share of the rows above it is not worth its cost
 /// Entries up to which the host makes coarser levels for a device: that waits for launches then.
 constexpr std::int64_t few_entries = 100000;
-/// From so many rows on a device's levels are SELL-C-sigma; below, launches hide that CSR is a quarter slower. Where some rows are
-/// much longer than the mean, slices would be mostly padding.
+/// On a device a level with this many rows or more is in SELL-C-sigma. On smaller levels launches hide that CSR is a quarter
+/// slower. Slices would be mostly padding where some rows are much longer than the mean.
 constexpr std::int64_t many_rows = std::int64_t{1} << 17;
 constexpr double longest_by_mean = 8;
 

@@ -22,15 +22,17 @@ template <class V>
 [[nodiscard]] std::optional<BoxCoarsening<V>> next_coarsening(std::array<std::int64_t, 3> const& nodes,
                                                               BoxLevelAnalysis const& analysis, std::int64_t coarse_size);
 
-/// Of all rows of a matrix-free level, whose rows on faces are parts of the same sums. D^-1 A has no larger eigenvalue than that of
-/// an element's matrix, which is the largest value of the stencil's symbol; so this bound is one for every condition.
+/// Returns the analysis of all rows of a matrix-free level. Its rows on faces are parts of the same sums. D^-1 A has no larger
+/// eigenvalue than that of an element's matrix, which is the largest value of the stencil's symbol. So this bound holds for every
+/// boundary condition.
 [[nodiscard]] BoxLevelAnalysis analysis_of(BoxOperator const& stencil);
 
-/// Up to which eigenvalue the smoother of the level damps.
+/// Sets the eigenvalue up to which the smoother of the level damps.
 template <class V>
 void set_largest(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis);
-/// And, before a coarser level is made, its polynomial. `bound` is called where a symbol of the rows, beside a jump of the
-/// coefficient, says little: it returns what weighted_bound does. `stencil`: all rows are that of one.
+/// Sets the polynomial of the level's smoother, before a coarser level is made. `bound` is called where a symbol of the rows,
+/// beside a jump of the coefficient, says little. It returns what weighted_bound does, and may lower the eigenvalue of set_largest.
+/// `stencil` tells that all rows are that of one.
 template <class V>
 void set_smoother(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis, BoxCoarsening<V> const& coarsening, bool stencil,
                   std::function<double()> const& bound);
@@ -45,7 +47,7 @@ template <class V>
 /// options.box_nodes are its nodes.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> levels_of_box(Context& context, Array<V> values, PreconditionerOptions const& options);
-/// The same from an operator, which the levels keep.
+/// Makes the levels of a box from its operator, which the levels keep. options.box_nodes are the nodes of the box.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> levels_of_stencil(std::unique_ptr<BoxOperator> stencil, PreconditionerOptions const& options);
 

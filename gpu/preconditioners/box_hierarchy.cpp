@@ -169,7 +169,8 @@ bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& 
 
 namespace {
 
-/// Of `a`, or where that is null of `given`, or of a matrix by its diagonals.
+/// Makes the levels of `a`. Where `a` is null they are those of `given`, and where that is null, too, of the matrix with these
+/// `diagonals`.
 template <class V>
 MultigridHierarchy<V> make_levels(Context& context, Matrix const* a, std::unique_ptr<BoxOperator> given, Array<V> diagonals,
                                   PreconditionerOptions const& options) {

@@ -13,7 +13,7 @@ namespace {
 /// Columns that are eliminated at once: so many rows of coarse levels stay in a processor's cache while all others take their
 /// multiples.
 constexpr std::int64_t block_size = 32;
-/// Of an elimination: with fewer rows threads wait for each other longer than they work.
+/// An elimination with fewer rows runs on one thread: threads would wait for each other longer than they work.
 constexpr std::int64_t fewest_rows_in_parallel = 100;
 
 /// A pivot that is smaller than this beside the largest entry of its row is what rounding has left of 0: the matrix is singular.
@@ -24,7 +24,7 @@ bool is_bad_pivot(double pivot, double size, bool positive) {
   return !((positive ? pivot : std::abs(pivot)) > rounding_of_pivot * size);
 }
 
-/// The inverse of b x b, in place. False: a pivot is bad.
+/// Inverts `d`, which is b x b, in place. Returns false if a pivot is bad.
 bool invert_block(double* d, std::int64_t b, double const* sizes, bool positive) {
   for (std::int64_t p = 0; p < b; ++p) {
     double const pivot = d[p * b + p];
@@ -77,7 +77,7 @@ void subtract_multiples(double* first, std::array<double, rows_at_once * block_s
         first[r * m + j] -= factors[static_cast<std::size_t>(r * block_size + k)] * multiplied[k * m + j];
 }
 
-/// In place, m x m. False: a pivot is bad.
+/// Inverts `c`, which is m x m, in place. Returns false if a pivot is bad.
 bool invert(std::vector<double>& c, std::int64_t m, bool positive) {
   std::vector<double> rows(static_cast<std::size_t>(block_size * m));
   std::array<double, block_size * block_size> d{};

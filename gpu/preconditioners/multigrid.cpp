@@ -189,7 +189,8 @@ private:
   }
 
   [[nodiscard]] int degree_on(Level const& level) const { return options_.degree + level.more_steps; }
-  /// Of step k of the smoother. Steps after the correction go in the opposite order, so that they are adjoint to those before.
+  /// Returns the factor of step k of the smoother. Steps after the correction go in the opposite order, so that they are adjoint to
+  /// those before.
   [[nodiscard]] V factor(Level const& level, int steps, int k) const {
     return static_cast<V>((options_.smoother == MultigridSmoother::chebyshev
                                ? 1 / roots_of(steps, level.polynomial)[static_cast<std::size_t>(k)]
@@ -280,7 +281,7 @@ private:
   CycleSetup const& setup_;
 };
 
-/// Of r the high part, to which z is as accurate as in double.
+/// Applies the cycle to the high part of r. For that part z is as accurate as in double.
 class MultigridInDoubleDouble final : public Preconditioner<DoubleDouble> {
 public:
   explicit MultigridInDoubleDouble(CycleSetup const& setup) : setup_(setup) {}

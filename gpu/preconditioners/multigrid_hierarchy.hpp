@@ -32,9 +32,10 @@ public:
   virtual void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const = 0;
   /// x += P e.
   virtual void prolong(V const* e, V* x, std::int32_t const* stop) const = 0;
-  /// On several ranks: whether the first looks at one layer of r that LevelHalo::fill fills in.
+  /// Tells, on several ranks, whether restrict_residual looks at one layer of r that LevelHalo::fill fills in.
   [[nodiscard]] virtual bool reads_around() const { return true; }
-  /// The same of the second and e. Then one layer of x is right, too; P may be another one farther out.
+  /// Tells, on several ranks, whether `prolong` looks at one layer of e that LevelHalo::fill fills in. Then one layer of x is
+  /// right, too. P may be another one farther out.
   [[nodiscard]] virtual bool prolongs_around() const { return false; }
   [[nodiscard]] virtual std::int64_t bytes() const = 0;        ///< that are stored
   [[nodiscard]] virtual std::int64_t bytes_moved() const = 0;  ///< by one of each
@@ -142,16 +143,17 @@ template <class V>
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, PreconditionerOptions const& options);
 
-/// For any matrix whose rows several ranks share: first the levels of `nested`, as far as there are, by P^T A P; where the last of
-/// them has_levels as a box it goes on with rank_box_hierarchy. Then smoothed aggregation as algebraic_hierarchy's, with aggregates
-/// that lie across ranks. Products of matrices run on the backend, the rest of the setup on the host. From
-/// options.multigrid.gathered_size on every rank has all of the coarser levels. Above order 2 the smoother takes more steps on the
-/// finest level, as in order_hierarchy. Collective.
+/// Makes levels for any matrix whose rows several ranks share. As far as there are levels of `nested`, these come first, by
+/// P^T A P. Where the last of them has_levels as a box, rank_box_hierarchy makes the rest. Else smoothed aggregation follows as in
+/// algebraic_hierarchy, with aggregates that lie across ranks. Products of matrices run on the backend, the rest of the setup on
+/// the host. From options.multigrid.gathered_size on every rank has all of the coarser levels. Above order 2 the smoother takes
+/// more steps on the finest level, as in order_hierarchy. Collective.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpaces nested,
                                                            PreconditionerOptions const& options);
 
-/// Of every rank its own nodes and those in so many layers around them, of so many in all; none around none.
+/// Returns a box for every rank, with its own nodes and those in so many layers around them. `nodes` are those of the whole box.
+/// The box of a rank without nodes stays empty.
 [[nodiscard]] std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes,
                                                    int layers = 1);
 
@@ -166,19 +168,19 @@ template <class V>
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerOptions const& options);
 
-/// For any matrix: smoothed aggregation (Vanek, Mandel, Brezina 1996). Unknowns that couple strongly (at least a quarter of the
-/// strongest coupling of one of the two) form aggregates, of one unknown and its neighbours; P interpolates constants on them,
-/// smoothed by one damped Jacobi step with the matrix without its weak couplings. The setup runs on the context's backend
-/// (kernels/aggregation.hpp), that of small levels on the host. `a` in the backend's memory is the finest matrix where its entries
-/// are in V; else a copy of csr() is. That is called unless `a` is in CSR, or on a device has Matrix::as_csr. The first levels have
-/// the given prolongations, in host memory, instead.
+/// Makes levels for any matrix by smoothed aggregation (Vanek, Mandel, Brezina 1996). Unknowns that couple strongly (at least a
+/// quarter of the strongest coupling of one of the two) form aggregates, of one unknown and its neighbours. P interpolates
+/// constants on them, smoothed by one damped Jacobi step with the matrix without its weak couplings. The setup runs on the
+/// context's backend (kernels/aggregation.hpp), that of small levels on the host. `a` in the backend's memory is the finest matrix
+/// where its entries are in V; else a copy of csr() is. `csr` is called unless `a` is in CSR, or on a device has Matrix::as_csr.
+/// The first levels have the given prolongations, in host memory, instead.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& csr, Context& context,
                                                         PreconditionerOptions const& options,
                                                         std::vector<std::shared_ptr<CsrMatrix const>> const& prolongations = {});
 
-/// Of a matrix of trilinear elements, on a box or on lattices where it is one of those, else algebraic_hierarchy. It keeps the
-/// matrix where it needs it.
+/// Makes the levels of a matrix of trilinear elements. lattice_hierarchy makes them where it is on lattices that have levels,
+/// box_hierarchy where it is on a box, and else algebraic_hierarchy. The result keeps the matrix where it needs it.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> hierarchy_of_order_one(std::unique_ptr<Matrix> matrix,
                                                            std::array<std::int64_t, 3> const& box_nodes,

@@ -28,7 +28,7 @@ struct Names<PreconditionerKind> {
                                                                     {PreconditionerKind::multigrid, "multigrid"}}};
 };
 
-// As preconditioners/registry.hpp says:
+// preconditioners/registry.hpp has the answers to these:
 [[nodiscard]] bool needs_symmetry(PreconditionerKind kind);  ///< it is for symmetric positive definite matrices only
 [[nodiscard]] bool needs_csr(PreconditionerKind kind);  ///< it is made from the entries of the matrix, not from products with it
 [[nodiscard]] bool uses_ordering(
@@ -52,7 +52,8 @@ struct NumberedRows {
   RankRows rows;
   std::vector<std::int64_t> numbers{};  ///< empty: the rows of a rank follow those of the rank before
 };
-/// The same of several ranks. Collective.
+/// Returns own rows of the assembled matrix where several ranks share it; called only when a preconditioner is made from them.
+/// Collective.
 using NumberedRowsProvider = std::function<NumberedRows()>;
 
 /// Makes what multigrid goes on with; called only when multigrid is.
@@ -93,8 +94,8 @@ struct Names<MultigridSmoother> {
   static constexpr std::array<Named<MultigridSmoother>, 2> values{
       {{MultigridSmoother::chebyshev, "chebyshev"}, {MultigridSmoother::jacobi, "jacobi"}}};
 };
-/// Of matrices and vectors inside a cycle; half: single, but the matrices of large levels that have entries by rows are in half, on
-/// a device (HalfSlices).
+/// MultigridPrecision is that of matrices and vectors inside a cycle. `half` is `single` but for the matrices of large levels that
+/// have entries by rows: these are in half on a device (HalfSlices).
 enum class MultigridPrecision { half, single, double_ };
 template <>
 struct Names<MultigridPrecision> {
@@ -125,7 +126,8 @@ struct PreconditionerOptions {
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
   bool positive = true;                     ///< M must be positive definite
   CsrProvider csr{};
-  /// Of a matrix of trilinear elements on a box, its nodes per direction; 0 of others. Unknowns are numbered x fastest.
+  /// box_nodes are the nodes per direction of the box that a matrix of trilinear elements is on; they are 0 for other matrices.
+  /// Unknowns are numbered x fastest.
   std::array<std::int64_t, 3> box_nodes{};
   std::shared_ptr<RankBlocks const> blocks{};  ///< the same where several ranks share the matrix: who has which nodes
   OrderOneProvider order_one{};                ///< empty where there is no such problem

@@ -27,7 +27,7 @@ struct RowLevels {
   HostVector<std::int32_t> level;
   std::int64_t n_levels = 0;
 };
-/// Of the lower or the upper triangle of `a`.
+/// Returns the levels of the lower triangle of `a`, or of the upper one if `upper`.
 [[nodiscard]] RowLevels levels_of(CsrMatrix const& a, bool upper);
 
 }  // namespace poisson

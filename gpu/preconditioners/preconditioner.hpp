@@ -43,7 +43,7 @@ public:
   [[nodiscard]] virtual Ordering ordering() const { return Ordering::automatic; }
   /// Number of levels (preconditioners/ordering.hpp) of the lower triangle; 0 where there is no factorisation.
   [[nodiscard]] virtual std::int64_t levels() const { return 0; }
-  /// From the finest on; empty where M is not multigrid.
+  /// Returns the levels of multigrid from the finest on. There are none where M is not multigrid.
   [[nodiscard]] virtual std::vector<MultigridLevelSummary> multigrid_levels() const { return {}; }
 
   /// Nested iteration: x approximates A^-1 b by what every level has found for the next finer one, from the coarsest on, and a

@@ -287,8 +287,8 @@ Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox co
   return values;
 }
 
-/// From a level of blocks to the next one, of blocks or whole on every rank. In between vectors are those of the coarse nodes in
-/// the block's box.
+/// Restricts and prolongs between a level of blocks and the next one, which is of blocks or whole on every rank. In between vectors
+/// are those of the coarse nodes in the block's box.
 template <class V>
 class BlockTransfer final : public GridTransfer<V> {
 public:

@@ -66,11 +66,11 @@ private:
   CommonNodes in_, out_;
 };
 
-/// The same where every rank has the whole finest level, of rows in any order.
+/// Brings vectors into and out of the cycle where every rank has the whole finest level, with rows in any order.
 template <class V>
 class GatheredRowsEntry final : public RankEntry<V> {
 public:
-  /// `places`: in the whole, of own rows.
+  /// `places` are those of own rows in the whole level.
   GatheredRowsEntry(Context& context, std::unique_ptr<RowGather<V>> gather, std::vector<std::int32_t> const& places)
       : context_(context),
         gather_(std::move(gather)),
@@ -93,7 +93,7 @@ private:
   mutable Array<V> rounded_;
 };
 
-/// The same where every rank has the whole finest level.
+/// Brings vectors into and out of the cycle where every rank has the whole finest level, as a box of nodes.
 template <class V>
 class GatheredEntry final : public RankEntry<V> {
 public:

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double shrink_worth_a_level = 0.8;
 
-/// Of own unknowns and ghosts, where every rank has all.
+/// Returns the numbers of own unknowns and ghosts in vectors of which every rank has all.
 std::vector<std::int32_t> numbers_in_whole(RowMap const& rows) {
   std::vector<std::int32_t> result;
   for (std::int64_t i = 0; i < rows.n_here(); ++i)
@@ -26,7 +26,7 @@ std::vector<std::int32_t> numbers_in_whole(RowMap const& rows) {
   return result;
 }
 
-/// The same couplings, with the strongest ones of ghosts, too. Collective.
+/// Returns a copy of the couplings with the strongest ones of ghosts, too. Collective.
 Couplings with_ghosts(Communicator& ranks, Context& host, LevelRows const& level, Couplings const& couplings) {
   auto const n = static_cast<std::size_t>(level.matrix->n_rows);
   std::vector<double> strongest(couplings.strongest.data(), couplings.strongest.data() + n);
@@ -38,8 +38,8 @@ Couplings with_ghosts(Communicator& ranks, Context& host, LevelRows const& level
   return result;
 }
 
-/// In which wave every rank makes its aggregates: after all ranks before it that have rows near its own, so that aggregates are
-/// those that one rank would make of the rows in this order. Collective.
+/// Returns the wave in which every rank makes its aggregates. It comes after those of all ranks before it that have rows near its
+/// own, so that aggregates are those that one rank would make of the rows in this order. Collective.
 std::vector<int> waves_of(Communicator& ranks, LevelRows const& level) {
   std::vector<int> near{ranks.rank()};
   for (RankNeighbor const& neighbor : level.rows.neighbors)
@@ -69,9 +69,9 @@ struct RankAggregates {
   static std::int64_t of_rank(std::size_t rank, std::int64_t number) { return static_cast<std::int64_t>(rank) << 32 | number; }
 };
 
-/// As AggregationKernels::aggregate on the host, of the rows of all ranks. Ranks that are near each other take turns: of the whole
-/// setup that is a small part. (In fewer waves, ranks in between come last, and find gaps that no aggregate fits in: 14 iterations
-/// in place of 11.) Collective.
+/// Makes aggregates of the rows of all ranks as AggregationKernels::aggregate does, on the host. Ranks that are near each other
+/// take turns, which is a small part of the whole setup. (In fewer waves, ranks in between come last, and find gaps that no
+/// aggregate fits in: 14 iterations in place of 11.) Collective.
 RankAggregates aggregated(Communicator& ranks, LevelRows const& level, Couplings const& couplings) {
   CsrView const a = view_of(*level.matrix);
   RowMap const& rows = level.rows;

@@ -211,7 +211,8 @@ struct HostFactors {
   HostVector<std::int64_t> row_ptr, diagonal;
   HostVector<std::int32_t> columns;
   HostVector<double> values;
-  /// Of ghosts' rows as they come, from the diagonal on: what of it is kept. By ghost, length and the entries' places in it.
+  /// The rows of ghosts come from the diagonal on, and a part of each is kept. `length` is that of the row that comes, by ghost.
+  /// `kept` lists the places in it of the entries that are kept, from kept_ptr of the ghost on.
   std::vector<std::int64_t> length, kept_ptr;
   std::vector<std::int32_t> kept;
 };

@@ -17,7 +17,7 @@ namespace poisson {
 struct RankTriangle {
   StoredSchedule schedule;                     ///< of own rows
   std::vector<std::int64_t> exchanged_before;  ///< levels before which ranks exchange what they have; ascending, the same on all
-  /// For each of them: brings what the levels since the exchange before have made.
+  /// Each exchange belongs to an entry of exchanged_before. It brings what the levels since the exchange before have made.
   std::vector<std::unique_ptr<BlockExchange<double>>> exchanges;
 };
 

@@ -162,7 +162,7 @@ protected:
     std::vector<V> const ones(static_cast<std::size_t>(parts_.size()), V(1));
     ones_ = Array<V>(context, std::span<V const>(ones));
   }
-  /// With all unknowns on lattices here; before anything else.
+  /// Sets the levels, with all unknowns on lattices here. It is called before anything else.
   void set_levels(Levels const& levels) {
     levels_ = of_rows_ = levels;
     of_rows_.fine.n_unknowns = this->n_fine_;
@@ -195,7 +195,7 @@ Array<std::uint8_t> first_copies_of_own(Context& context, RankLattices const& la
   return Array<std::uint8_t>(context, std::span<std::uint8_t const>(owned));
 }
 
-/// From cells twice as large.
+/// Restricts and prolongs between lattices and those with cells twice as large.
 template <class V>
 class LatticesTransfer final : public PiecesTransfer<V, LatticeLevelKernels<V>, LatticeLevels> {
   using Base = PiecesTransfer<V, LatticeLevelKernels<V>, LatticeLevels>;
@@ -227,7 +227,7 @@ private:
   Array<std::uint8_t> owned_;
 };
 
-/// From elements of order 1 on the same cells to those of order p.
+/// Restricts and prolongs between elements of order p and elements of order 1 on the same cells.
 template <class V>
 class OrderOfRankTransfer final : public PiecesTransfer<V, OrderLevelKernels<V>, OrderLevels> {
   using Base = PiecesTransfer<V, OrderLevelKernels<V>, OrderLevels>;
@@ -470,7 +470,7 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
     bool const is_box = level.lattices.layout.all_on_rim;
     if (any_of_ranks(ranks, is_box ? order_one.own_rows == nullptr
                                    : dynamic_cast<LatticeHalfCds const*>(order_one.matrix.get()) == nullptr)) {
-      // From the entries.
+      // The levels are made from the entries.
       RankRows const rows{a.neighbors(), std::make_shared<CsrMatrix const>(of_rank->own_rows())};
       SplitRows const parts = split(rows);
       RankMatrix const of_entries(make_matrix(Format::csr, parts.local, context), parts, rows.neighbors, ranks);

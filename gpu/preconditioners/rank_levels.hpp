@@ -51,13 +51,13 @@ struct LevelRows {
   std::shared_ptr<CsrMatrix const> matrix;
 };
 
-/// Those of the finest level.
+/// Returns the rows of the finest level.
 [[nodiscard]] LevelRows finest_rows(RankMatrix const& a);
 
 /// The largest |eigenvalue| of D^-1 A by the power method in the norm of D; NaN where it finds none. On the host.
 [[nodiscard]] double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal);
 
-/// The same of a symmetric positive definite matrix, as largest_by_lanczos, on its backend.
+/// Returns the largest eigenvalue of D^-1 A for a symmetric positive definite A, by largest_by_lanczos, on the backend of A.
 template <class V>
 double largest_of_symmetric(Communicator& ranks, MultigridLevel<V> const& level, RowMap const& rows) {
   std::vector<V> start(static_cast<std::size_t>(level.n()));
@@ -66,7 +66,7 @@ double largest_of_symmetric(Communicator& ranks, MultigridLevel<V> const& level,
   return largest_by_lanczos(level, Array<V>(level.matrix->context(), std::span<V const>(start)), ranks);
 }
 
-/// The same in host memory of its own.
+/// Returns a copy of the matrix in host memory of its own.
 [[nodiscard]] CsrMatrix matrix_of_arrays(SparseArrays const& a);
 
 /// Rows of all ranks, on every rank, from own ones whose columns are own ones, then ghosts.
@@ -92,10 +92,12 @@ struct NestedLevel {
   std::shared_ptr<CsrMatrix const> p;
   RowMap of_p;
 };
-/// Those of `nested`, without what follows from unknowns that are coupled to no others in the finest matrix: they go on alone.
+/// Returns the levels of `nested`, without what follows from unknowns that are coupled to no others in the finest matrix: they go
+/// on alone.
 [[nodiscard]] std::vector<NestedLevel> nested_levels(Communicator& ranks, LevelRows const& finest, RankNestedSpaces nested);
 
-/// The same rows with all nodes of `blocks` beside own ones among the ghosts, as of a matrix that was assembled.
+/// Returns the rows of `level` with all nodes of `blocks` beside own ones among the ghosts, as a matrix that was assembled has
+/// them.
 [[nodiscard]] LevelRows with_ghosts_of(Communicator& ranks, RankBlocks const& blocks, LevelRows const& level);
 
 /// The rows of a level as those of a matrix.

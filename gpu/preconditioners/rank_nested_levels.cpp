@@ -89,7 +89,8 @@ std::vector<NestedLevel> nested_levels(Communicator& ranks, LevelRows const& fin
   return result;
 }
 
-/// The same rows with all nodes of `blocks` beside own ones among the ghosts, as of a matrix that was assembled. Collective.
+/// Returns the rows of `level` with all nodes of `blocks` beside own ones among the ghosts, as a matrix that was assembled has
+/// them. Collective.
 LevelRows with_ghosts_of(Communicator& ranks, RankBlocks const& blocks, LevelRows const& level) {
   std::vector<std::int64_t> needed = level.rows.ghosts;
   NodeBox const around = with_neighbours(blocks.own, blocks.nodes)[level.rows.me];

@@ -28,9 +28,9 @@ std::int64_t solve_bytes(std::int64_t n_rows, PreconditionerOptions const& optio
   return (options.ordering != Ordering::natural ? 2 : 1) * n_rows * number;
 }
 
-/// Of all levels. On boxes, where all directions are halved: 14 values, the diagonal, three vectors and a mark for each unknown, 27
-/// weights for each of the next level. Elsewhere: entries with their columns, on coarser levels about a third of them, P and P^T of
-/// about five entries a row, and the vectors.
+/// Returns the bytes of all levels. On boxes all directions are taken to be halved. Each unknown then has 14 values, the diagonal,
+/// three vectors and a mark, and each unknown of the next level has 27 weights. Elsewhere there are entries with their columns, on
+/// coarser levels about a third of them, P and P^T of about five entries a row, and the vectors.
 std::int64_t level_bytes(std::int64_t n_rows, std::int64_t nnz, PreconditionerOptions const& options) {
   std::int64_t const number = options.multigrid.precision == MultigridPrecision::double_ ? 8 : 4;
   if (options.box_nodes[0] > 0)

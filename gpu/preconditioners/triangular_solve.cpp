@@ -32,7 +32,7 @@ bool has_zero_on_diagonal(CsrMatrix const& a) {
   return false;
 }
 
-/// Of IncompleteLu or RankIncompleteLu, and their solves.
+/// Keeps the factors of IncompleteLu or RankIncompleteLu, and applies them by their solves.
 template <class Factors, template <class> class Solve>
 class IncompleteLuSetup final : public PreconditionerSetup {
 public:

@@ -33,7 +33,8 @@ private:
   Vector<T> work_;
 };
 
-/// The same by factors whose rows several ranks share. Collective.
+/// z = U^-1 L^-1 r in the arithmetic T by factors whose rows several ranks share. Preconditions: the factors outlive it, and have
+/// no bad pivot. Collective.
 template <class T>
 class RankTriangularSolve final : public Preconditioner<T> {
 public:

@@ -86,8 +86,8 @@ private:
     has_x_square_ = scalars_.has_ranks();
   }
 
-  /// With several ranks: the scalar step of the last direction. A sum over ranks takes as long for two numbers as for one: that of
-  /// x^2 goes with the next p . q, if that `has_dot`.
+  /// Does the scalar step of the last direction where there are several ranks. A sum over ranks takes as long for two numbers as
+  /// for one. So the sum of x^2 goes with that of the next p . q, if there is one (`has_dot`).
   void finish_direction(bool has_dot) {
     CgScalars<T>* const s = scalars_.data();
     static_assert(offsetof(CgScalars<T>, x_square) == offsetof(CgScalars<T>, dot) + sizeof(T));

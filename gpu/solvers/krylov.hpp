@@ -107,7 +107,7 @@ public:
     ranks_->add(context_, sums_.data(), n_sums(pass));
     kernels.scalar_step(context_, pass, scalars_.data(), sums_.data(), history_.data());
   }
-  /// With several ranks: adds up `count` numbers among the scalars.
+  /// Adds up `count` numbers among the scalars over the ranks, where there are several.
   void add(T* numbers, int count) {
     if (ranks_ != nullptr)
       ranks_->add(context_, numbers, count);

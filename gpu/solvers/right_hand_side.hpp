@@ -40,7 +40,7 @@ public:
     }
   }
 
-  /// Of b: it is this right-hand side times 2^exponent.
+  /// Returns the exponent of the scaling: b is this right-hand side times 2^exponent.
   [[nodiscard]] int exponent() const {
     return exponent_;
   }

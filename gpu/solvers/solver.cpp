@@ -180,7 +180,7 @@ public:
     x_.set_zero();
     vectors().copy(context_, n_, b_.data(), r_.data());
     norm_ = norm_of_zero_ = norm_of_residual();
-    // Of the scaled b before its projection.
+    // b_norm_ is the norm of the scaled b before its projection.
     double squares = 0;
     if (rhs_.is_projected())
       for (double const v : b)
@@ -227,7 +227,7 @@ public:
     double energy;  ///< relative to x
     double l2;      ///< of the vector of unknowns
   };
-  /// Of A^-1 r, as far as M is A^-1.
+  /// Returns the norms of the error A^-1 r, as far as M is A^-1.
   ErrorNorms algebraic_error() {
     Vector<double> z(context_, n_);
     std::int32_t const no = 0;
@@ -446,9 +446,9 @@ private:
     kernels_for<VectorKernels<T>>(context_).copy(context_, n_, x, kept.x.data());
   }
 
-  /// Of the iterates at hand the one with the least ||b - A x||, x = 0 among them, for a run that did not converge. A cg that was
-  /// stopped early keeps its last one if that is no worse than x = 0: every iteration of cg brings x nearer to the solution in the
-  /// energy norm, while the residual goes up and down. Of a matrix that is not positive definite that is not so.
+  /// Takes the iterate with the least ||b - A x|| among those at hand and x = 0, after a run that did not converge. A cg that was
+  /// stopped early keeps its last iterate if that is no worse than x = 0: every iteration of cg brings x nearer to the solution in
+  /// the energy norm, while the residual goes up and down. This does not hold for a matrix that is not positive definite.
   template <class T>
   Outcome with_best(Outcome outcome, KeptIterate<T>& kept) {
     bool const stopped = outcome.status == SolverStatus::interrupted || outcome.status == SolverStatus::max_iterations;
@@ -536,7 +536,8 @@ private:
            number(result_.residual_recursive);
   }
 
-  /// Of a run whose relative residual is small enough, and that of rows with small entries is not.
+  /// Describes a run whose relative residual is small enough while that of rows with small entries is not. The text is empty for
+  /// others.
   [[nodiscard]] std::string weak_rows() const {
     if (!weighted_ || !(norm_ <= residual_slack * options_.tolerance * b_norm_))
       return "";
@@ -616,7 +617,7 @@ private:
   double bytes_;  ///< compulsory, of all iterations so far, also those of runs before this one
 };
 
-/// Of the vectors that live as long as the iterations, those inside of the preconditioner included.
+/// Returns the bytes of the vectors that live as long as the iterations, those inside of the preconditioner included.
 std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& preconditioner, SolverOptions const& options) {
   PreconditionerEntry const& entry = entry_of(options.preconditioner);
   bool const extended = options.precision != Precision::double_ && options.precision != Precision::automatic,
@@ -954,7 +955,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   if (known.preconditioner == PreconditionerKind::automatic) {
     SystemTraits traits;
     traits.backend = system.backend;
-    // Of all ranks, as if this one were the mean.
+    // The traits count the rows of all ranks, as if this rank were the mean.
     double const share = system.rows_of_all > 0 && n > 0 ? static_cast<double>(system.rows_of_all) / static_cast<double>(n) : 1;
     auto const of_all = [share](std::int64_t count) { return static_cast<std::int64_t>(share * static_cast<double>(count)); };
     traits.n_rows = of_all(n);

@@ -86,7 +86,7 @@ struct SolverOptions {
   /// Called after every batch of iterations (solvers/batch.hpp; about ten times a second or more often) with the number of
   /// iterations and the relative residual. After it the solver ends with status `interrupted` if core/interrupt.hpp has a request.
   std::function<void(std::int64_t iteration, double relative_residual)> monitor{};
-  /// For preconditioners that are made from the entries of the matrix (needs_csr); may be empty with the others.
+  /// Provides the entries of the matrix for preconditioners that are made from them (needs_csr). It may be empty with the others.
   CsrProvider csr{};
   SetupSteps* setup_steps = nullptr;  ///< see PreconditionerOptions::steps
   /// The ranks that share the rows of A (formats/rank_matrix.hpp). They outlive the call.
@@ -101,8 +101,8 @@ struct SolverResult {
   std::vector<PreconditionerEstimate> estimates;  ///< from which `automatic` was chosen; else empty
   std::vector<std::string> notes;                 ///< one sentence for every change of precision or preconditioner on the way
   double tolerance = 0;                           ///< in use: the one given, or that of to_discretization
-  /// With to_discretization, in the energy norm and relative to the solution: what the levels say of the discretisation error, and
-  /// the algebraic error in the end; -1 without.
+  /// Both errors are in the energy norm and relative to the solution. With to_discretization the levels tell the discretisation
+  /// error, and the algebraic error is that in the end. Without it both are -1.
   double discretization_error = -1, algebraic_error = -1;
   std::int64_t iterations = 0;
   std::int64_t cycles = 0;          ///< of iterations, each begun with a residual computed from x

@@ -26,7 +26,7 @@ public:
                         std::span<double> r) const = 0;
 };
 
-/// From the assembled matrix, low values included. Precondition: the matrix outlives it.
+/// Computes residuals from the assembled matrix, low values included. Precondition: the matrix outlives it.
 class CsrResidualCheck final : public ResidualCheck {
 public:
   explicit CsrResidualCheck(CsrMatrix const& matrix) : matrix_(matrix) {}
@@ -39,8 +39,8 @@ private:
   CsrMatrix const& matrix_;
 };
 
-/// From the entries as they are stored, where they are: for a matrix that was assembled on a backend. Products share none of this
-/// code (Matrix::residual). The matrix outlives it.
+/// Computes residuals from the entries as they are stored, where they are. It is for a matrix that was assembled on a backend.
+/// Products share none of this code (Matrix::residual). Precondition: the matrix outlives it.
 class StoredResidualCheck final : public ResidualCheck {
 public:
   explicit StoredResidualCheck(Matrix const& matrix) : matrix_(matrix) {}
@@ -53,8 +53,9 @@ private:
   Matrix const& matrix_;
 };
 
-/// Of rows of a rank: those of the rim from their entries, ghosts among them, others as they are stored in the block of own rows.
-/// All outlive it; x has the ghosts after own entries.
+/// Computes residuals of the rows of a rank. Rows of the rim are taken from their entries, ghosts among them. Other rows are taken
+/// as they are stored in `local`, the block of own rows. x has the ghosts after own entries. Precondition: the arguments outlive
+/// it.
 class BlockResidualCheck final : public ResidualCheck {
 public:
   BlockResidualCheck(Matrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& rim_rows)

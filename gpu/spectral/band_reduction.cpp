@@ -79,7 +79,8 @@ BandReduction reduce_to_band(Context& context, Index m, Index n, int width, Arra
   b.t_left = Array<double>(context, keep ? panels * t_size : t_size);
   b.t_right = Array<double>(context, keep ? panels * t_size : t_size);
   BandView const band = BandView::in(b.band.data(), n, width);
-  // Of the panel pair at hand: Y of the columns and X, Z and W (Y of the rows), with which A22 - Y Z^T - X W^T is both updates.
+  // `yx` holds Y of the columns and X, `zw` holds Z and W (the Y of the rows), of the panel pair at hand. A22 - Y Z^T - X W^T
+  // applies both updates.
   Array<double> yx(context, 2 * m * width), zw(context, 2 * n * width), work(context, m * width);
   SafePoint safe_point(context);
   for (Index p = 0; p < panels; ++p) {

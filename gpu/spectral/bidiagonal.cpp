@@ -453,8 +453,8 @@ HostVector<double> bidiagonal_values(Context& context, std::span<double const> d
       return values;
     }
   }
-  // As large as sturm_row allows: values down to 1e-290 times the largest are then above `low`. A zero on the diagonal becomes an
-  // entry below that.
+  // Values are scaled to be as large as sturm_row allows. Those down to 1e-290 times the largest are then above `low`. A zero on
+  // the diagonal becomes an entry below `low`.
   constexpr int top = 480;
   int const exponent = exponent_to(largest, top);
   double const low = 0x1p-500, least_square = 0x1p-1020;

@@ -21,7 +21,7 @@ struct CgBound {
   }
 };
 
-/// From the 2-norm condition of A and the condition of M^-1 A. Precondition: both are at least 1.
+/// Returns the bound for the 2-norm condition of A and the condition of M^-1 A. Precondition: both are at least 1.
 [[nodiscard]] inline CgBound cg_bound(double condition, double preconditioned_condition) {
   double const root = std::sqrt(preconditioned_condition);
   return {2 * std::sqrt(condition), (root - 1) / (root + 1)};

@@ -19,8 +19,9 @@ namespace poisson {
 
 namespace {
 
-/// With alpha_k and beta_k of cg the tridiagonal matrix is R^T R, R bidiagonal with 1 / sqrt(alpha_k) on the diagonal and
-/// sqrt(beta_k / alpha_k) above: its eigenvalues are squares of singular values, which have small relative errors.
+/// Computes `values` from the alpha_k and beta_k of cg. They make the tridiagonal matrix R^T R. R is bidiagonal with
+/// 1 / sqrt(alpha_k) on the diagonal and sqrt(beta_k / alpha_k) above. The eigenvalues are squares of the singular values of R,
+/// which have small relative errors.
 void update_extremes(ExtremeEigenvalues& values, std::span<double const> alpha, std::span<double const> beta, bool singular,
                      std::int64_t n, Context& host) {
   std::size_t const k = alpha.size();

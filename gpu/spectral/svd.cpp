@@ -80,7 +80,7 @@ int exponent_of(DenseMatrix const& a) {
 /// A times 2^-exponent.
 HostVector<double> scaled(DenseMatrix const& a, int exponent) {
   HostVector<double> result(a.values.size());
-  // In two steps, because 2^-exponent itself may overflow.
+  // The scaling takes two steps, because 2^-exponent itself may overflow.
   double const first = std::ldexp(1.0, -exponent / 2), second = std::ldexp(1.0, -exponent - (-exponent / 2));
 #pragma omp parallel for schedule(static)
   for (std::size_t i = 0; i < result.size(); ++i)
@@ -105,8 +105,8 @@ DenseMatrix downloaded(Array<double> const& from, Index rows, Index columns) {
   return result;
 }
 
-/// The same with the context's device going on: on a stream of its own, by a thread of its own. `from` is complete when what is
-/// enqueued now is done, and stays as long as the future.
+/// Downloads a matrix while the context's device goes on: on a stream of its own, by a thread of its own. `from` is complete when
+/// what is enqueued now is done, and stays as long as the future.
 std::future<DenseMatrix> download_meanwhile(Context& context, Array<double> const& from, Index rows, Index columns, bool overlap) {
   constexpr Index worth_it = Index{64} << 20;  // bytes; a stream and its pinned memory take milliseconds
   bool const meanwhile = overlap && context.backend() == Backend::cuda && from.bytes() >= worth_it;

@@ -59,7 +59,7 @@ double norm(std::span<double const> values) {
   return std::sqrt(sum);
 }
 
-/// Of a matrix two sets of vectors, of a tensor three and the core.
+/// Counts the numbers that are stored: two sets of vectors for a matrix, three sets and the core for a tensor.
 std::int64_t numbers_stored(std::vector<std::int64_t> const& ranks, std::array<std::int64_t, 3> const& shape) {
   if (ranks.size() == 1)
     return ranks[0] * (shape[0] + shape[1]);

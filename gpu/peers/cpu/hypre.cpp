@@ -26,7 +26,7 @@ public:
   }
   [[nodiscard]] std::string why_missing() const { return mpi_.missing().empty() ? hypre_.missing() : mpi_.missing(); }
 
-  /// Of all calls the first begins MPI; the end of the program ends it.
+  /// The first of all calls begins MPI. The end of the program ends it.
   void begin() {
     if (begun_)
       return;
