@@ -201,9 +201,8 @@ Keys<RunConfig> keys_of_mesh() {
           .only("with generator: box", box),
       key<RunConfig>(
           "problem.mesh.file", Text{"path of a mesh file"}, POISSON_MEMBER(problem.mesh.file), "",
-          "Mesh file instead of a generator (Gmsh, Abaqus, Exodus, Medit, MFEM, VTK, UCD, UNV; docs/usage.md), relative to the "
-          "current directory or to "
-          "this file.")
+          "Mesh file instead of a generator (Gmsh, Abaqus, Exodus, Medit, MFEM, VTK, UCD, UNV; docs/usage/mesh_files.md), "
+          "relative to the current directory or to this file.")
           .or_null("use the generator"),
       key<RunConfig>(
           "problem.mesh.join", Boolean{}, POISSON_MEMBER(problem.mesh.join), "",

@@ -52,41 +52,32 @@ std::string write_maps(Keys<T> const& keys, std::vector<T> const& value) {
   return "[" + join(entries) + "]";
 }
 
-/// A list of maps.
-template <class T>
-struct List {
+/// A list of maps, which have a name each where they are named.
+template <class T, bool named>
+struct Maps {
   Keys<T> const& (*keys)();
   std::string example;
   [[nodiscard]] std::string allowed() const { return "list of maps such as " + example; }
   void read(YamlNode const& node, std::string const& path, std::vector<T>& out) const {
     if (node.kind != YamlNode::Kind::list)
       reject_value(node, path, allowed());
-    read_maps(keys(), node, path, "a map such as " + example, out, [](auto const&...) {});
+    read_maps(
+        keys(), node, path, "a map such as " + example, out,
+        [&]([[maybe_unused]] YamlNode const& item, [[maybe_unused]] std::string const& of_item, [[maybe_unused]] T const& spec) {
+          if constexpr (named)
+            for (std::size_t j = 0; j + 1 < out.size(); ++j)
+              if (out[j].name == spec.name)
+                reject(item.origin, of_item + ".name",
+                       "the name '" + spec.name + "' belongs to " + path + "[" + std::to_string(j) + "] already");
+        });
   }
   [[nodiscard]] std::string write(std::vector<T> const& value) const { return write_maps(keys(), value); }
   [[nodiscard]] Json json_schema() const { return {{"type", "array"}, {"items", json_schema_of(keys(), T{})}}; }
 };
-
-/// A list of maps that have a name each.
 template <class T>
-struct Named {
-  Keys<T> const& (*keys)();
-  std::string example;
-  [[nodiscard]] std::string allowed() const { return "list of maps such as " + example; }
-  void read(YamlNode const& node, std::string const& path, std::vector<T>& out) const {
-    if (node.kind != YamlNode::Kind::list)
-      reject_value(node, path, allowed());
-    read_maps(keys(), node, path, "a map such as " + example, out,
-              [&](YamlNode const& item, std::string const& of_item, T const& spec) {
-                for (std::size_t j = 0; j + 1 < out.size(); ++j)
-                  if (out[j].name == spec.name)
-                    reject(item.origin, of_item + ".name",
-                           "the name '" + spec.name + "' belongs to " + path + "[" + std::to_string(j) + "] already");
-              });
-  }
-  [[nodiscard]] std::string write(std::vector<T> const& value) const { return write_maps(keys(), value); }
-  [[nodiscard]] Json json_schema() const { return {{"type", "array"}, {"items", json_schema_of(keys(), T{})}}; }
-};
+using List = Maps<T, false>;
+template <class T>
+using Named = Maps<T, true>;
 
 /// Two values, such as the points along the two edges of a plane.
 template <class Type>

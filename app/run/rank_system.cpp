@@ -631,10 +631,4 @@ HostVector<double> RankSystem::reconstruct(HostVector<double> x) const {
   return u;
 }
 
-std::unique_ptr<System> assemble(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan const& plan, RunDevice& device) {
-  if (mesh.is_whole())
-    return std::make_unique<AssembledSystem>(*mesh.own, config, plan, device);
-  return std::make_unique<RankSystem>(mesh, team, config, device.context());
-}
-
 }  // namespace poisson::app

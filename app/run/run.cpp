@@ -7,6 +7,7 @@
 #include "app/domain/points.hpp"
 #include "app/domain/quantities.hpp"
 #include "app/launch/same_configuration.hpp"
+#include "app/plan/assembly_plan.hpp"
 #include "app/results/pictures.hpp"
 #include "app/results/quantities.hpp"
 #include "app/results/results.hpp"
@@ -14,7 +15,6 @@
 #include "app/results/solution_files.hpp"
 #include "app/results/system_files.hpp"
 #include "app/run/analyse_run.hpp"
-#include "app/run/assembled_system.hpp"
 #include "app/run/balance.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/run/rank_forecast.hpp"
@@ -24,7 +24,6 @@
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/system/data_check.hpp"
 #include "gpu/core/communicator.hpp"
-#include "gpu/core/interrupt.hpp"
 
 #include <algorithm>
 #include <array>
@@ -209,9 +208,9 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     results.output(
         log,
         [&](std::filesystem::path const& folder) {
-          files.make(folder, record, record.extent, finite);
-          if (internal.keep_unknowns && finite)
+          if (internal.keep_unknowns && finite)  // before files are made, so that it is kept where that fails
             unknowns = gathered_values(mesh.of_own_rows(u_around), mesh.row_numbers(), team);
+          files.make(folder, record, record.extent, finite);
         },
         [&](ResultsDirectory& directory) {
           if (!unknowns.empty())
