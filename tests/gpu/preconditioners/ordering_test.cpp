@@ -15,6 +15,21 @@ namespace poisson::testing {
 
 namespace {
 
+RankRows rows_of(CsrMatrix const& a) {
+  return {{}, std::make_shared<CsrMatrix const>(a)};
+}
+RowOrder natural_order_of(CsrMatrix const& a) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(a.n_rows));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return natural_order(numbers);
+}
+RowOrder colored(CsrMatrix const& a) {
+  return multicolor_order(alone(), rows_of(a), natural_order_of(a));
+}
+std::int64_t lower_levels(CsrMatrix const& a) {
+  return levels_of(alone(), rows_of(a), natural_order_of(a), false).n_levels;
+}
+
 /// No two rows of a color that couple; rows ascend within a color; colors are as many as said.
 void expect_colored(CsrMatrix const& a, RowOrder const& order) {
   std::vector<std::int32_t> sorted(order.rows.begin(), order.rows.end()), expected(sorted.size());
@@ -26,12 +41,12 @@ void expect_colored(CsrMatrix const& a, RowOrder const& order) {
   for (std::size_t i = 1; i < order.rows.size(); ++i)
     descents += order.rows[i] < order.rows[i - 1] ? 1 : 0;
   EXPECT_LE(descents, std::max<std::int64_t>(order.n_colors, 1) - 1);
-  EXPECT_EQ(levels_of(reordered(a, order), false).n_levels, order.n_colors) << "rows of a color couple, or a color has no reason";
+  EXPECT_EQ(lower_levels(reordered(a, order)), order.n_colors) << "rows of a color couple, or a color has no reason";
 }
 
 TEST(Ordering, ColorsOfABoxAreEight) {
   auto const csr = box27(7, 6, 5, true);
-  RowOrder const order = multicolor_order(*csr);
+  RowOrder const order = colored(*csr);
   EXPECT_EQ(order.n_colors, 8);
   expect_colored(*csr, order);
   // The first color is the nodes with even indices.
@@ -43,7 +58,7 @@ TEST(Ordering, ColorsOfABoxAreEight) {
 }
 
 TEST(Ordering, OfOtherPatterns) {
-  expect_colored(*banded(90, {1, 2, 17}, 3, true), multicolor_order(*banded(90, {1, 2, 17}, 3, true)));
+  expect_colored(*banded(90, {1, 2, 17}, 3, true), colored(*banded(90, {1, 2, 17}, 3, true)));
   Entries one{{{0, 0}, 2}}, none, diagonal, dense, arrow;
   for (std::int64_t i = 0; i < 40; ++i) {
     diagonal[{i, i}] = 1;
@@ -59,7 +74,7 @@ TEST(Ordering, OfOtherPatterns) {
   for (auto const& [matrix, colors] :
        {Expected{to_csr(1, one), 1}, Expected{to_csr(0, none), 0}, Expected{to_csr(40, diagonal), 1},
         Expected{to_csr(40, dense), 40}, Expected{to_csr(40, arrow), 2}, Expected{to_csr(5, none), 1}}) {
-    RowOrder const order = multicolor_order(*matrix);
+    RowOrder const order = colored(*matrix);
     EXPECT_EQ(order.n_colors, colors);
     expect_colored(*matrix, order);
   }
@@ -67,13 +82,13 @@ TEST(Ordering, OfOtherPatterns) {
 
 TEST(Ordering, LevelsOfABox) {
   // A node waits for the last of the line before it and of the plane before it: x + 2 y + 4 z.
-  EXPECT_EQ(levels_of(*box27(7, 6, 5, true), false).n_levels, 6 + 2 * 5 + 4 * 4 + 1);
-  EXPECT_EQ(levels_of(*box27(1, 1, 1, true), false).n_levels, 1);
+  EXPECT_EQ(lower_levels(*box27(7, 6, 5, true)), 6 + 2 * 5 + 4 * 4 + 1);
+  EXPECT_EQ(lower_levels(*box27(1, 1, 1, true)), 1);
 }
 
 TEST(Ordering, ReorderedIsTheSameMatrixByOtherNames) {
   auto const csr = banded(70, {1, 3, 20}, 5, true);
-  RowOrder const order = multicolor_order(*csr);
+  RowOrder const order = colored(*csr);
   CsrMatrix const b = reordered(*csr, order);
   auto const x = random_vector(70, 2);
   std::vector<double> ordered_x(70);
@@ -93,7 +108,7 @@ TYPED_TEST_SUITE(OrderedFactors, Backends, BackendNames);
 /// z = M^-1 r by the factors of `a`, twice, as the second finds what the first has left.
 template <class T>
 HostVector<T> solved(CsrMatrix const& a, Ordering ordering, HostVector<T> const& r, Context& context) {
-  IncompleteLu const factors(a, 0.01, false, ordering, context);
+  IncompleteLu const factors({rows_of(a)}, 0.01, false, ordering, context);
   EXPECT_EQ(factors.bad_pivot().row, -1);
   EXPECT_EQ(factors.ordering(), ordering);
   TriangularSolve<T> solve(factors, context);
@@ -112,7 +127,7 @@ HostVector<T> solved(CsrMatrix const& a, Ordering ordering, HostVector<T> const&
 
 template <class T>
 void expect_factors_of_the_reordered(CsrMatrix const& a, Context& context) {
-  RowOrder const order = multicolor_order(a);
+  RowOrder const order = colored(a);
   HostVector<T> r(static_cast<std::size_t>(a.n_rows)), ordered_r(r.size());
   auto const random = random_vector(a.n_rows, 9);
   for (std::size_t i = 0; i < r.size(); ++i)
@@ -158,15 +173,15 @@ TYPED_TEST(OrderedFactors, BadPivotIsNamedByItsRow) {
   }
   auto const csr = to_csr(50, entries);
   for (Ordering const ordering : {Ordering::natural, Ordering::multicolor})
-    EXPECT_EQ(IncompleteLu(*csr, 0, true, ordering, *this->context).bad_pivot().row, 37);
+    EXPECT_EQ(IncompleteLu({rows_of(*csr)}, 0, true, ordering, *this->context).bad_pivot().row, 37);
 }
 
 TYPED_TEST(OrderedFactors, AutoAvoidsLongChainsOnADevice) {
   bool const device = TypeParam::value == Backend::cuda;
-  IncompleteLu const of_box(*large_box27(40, 30, 20), 0, true, Ordering::automatic, *this->context);
+  IncompleteLu const of_box({rows_of(*large_box27(40, 30, 20))}, 0, true, Ordering::automatic, *this->context);
   EXPECT_EQ(of_box.ordering(), device ? Ordering::multicolor : Ordering::natural);
   EXPECT_EQ(of_box.levels(), device ? 8 : 39 + 2 * 29 + 4 * 19 + 1);
-  IncompleteLu const of_little(*box27(4, 4, 4), 0, true, Ordering::automatic, *this->context);
+  IncompleteLu const of_little({rows_of(*box27(4, 4, 4))}, 0, true, Ordering::automatic, *this->context);
   EXPECT_EQ(of_little.ordering(), Ordering::natural);
 }
 

@@ -1,4 +1,4 @@
-#include "gpu/preconditioners/rank_incomplete_lu.hpp"
+#include "gpu/preconditioners/incomplete_lu.hpp"
 
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/kernels/krylov.hpp"
@@ -47,10 +47,13 @@ struct Divided {
 };
 Divided divided(CsrMatrix const& a, Division const& division) {
   Divided result;
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(a.n_rows));
   for (auto const& rows : division) {
-    result.order.rows.insert(result.order.rows.end(), rows.begin(), rows.end());
-    result.first.push_back(std::ssize(result.order.rows));
+    result.first.push_back(result.first.back());
+    for (std::int32_t const row : rows)
+      numbers[static_cast<std::size_t>(row)] = result.first.back()++;
   }
+  result.order = natural_order(numbers);
   result.matrix = reordered(a, result.order);
   return result;
 }
@@ -76,11 +79,11 @@ HostVector<T> solved_on_ranks(CsrMatrix const& a, Division const& division, Orde
   ThreadRanks::run(static_cast<int>(division.size()), [&](Communicator& ranks) {
     auto const context = make_context(backend);
     auto const me = static_cast<std::size_t>(ranks.rank());
-    RankIncompleteLu const factors(rows_with_numbers(whole, ranks.rank()), 0.01, false, ordering, *context, ranks);
+    IncompleteLu const factors(rows_with_numbers(whole, ranks.rank()), 0.01, false, ordering, *context, ranks);
     EXPECT_EQ(factors.bad_pivot().row, -1);
     EXPECT_EQ(factors.ordering(), ordering);
     of_ranks[me] = {factors.view().lower.n_levels, factors.lower().exchanges.size()};
-    RankTriangularSolve<T> solve(factors, *context);
+    TriangularSolve<T> solve(factors, *context);
     std::vector<std::int32_t> const running{0};
     Array<std::int32_t> const stop(*context, std::span<std::int32_t const>(running));
     auto const& own = division[me];
@@ -108,7 +111,7 @@ HostVector<T> solved_on_ranks(CsrMatrix const& a, Division const& division, Orde
 template <class T>
 HostVector<T> solved_on_one(CsrMatrix const& a, Ordering ordering, HostVector<T> const& r) {
   auto const context = make_context(Backend::cpu);
-  IncompleteLu const factors(a, 0.01, false, ordering, *context);
+  IncompleteLu const factors({{{}, std::make_shared<CsrMatrix const>(a)}}, 0.01, false, ordering, *context);
   TriangularSolve<T> solve(factors, *context);
   std::int32_t const running = 0;
   Vector<T> const of_r(*context, std::span<T const>(r));
@@ -216,7 +219,7 @@ TYPED_TEST(RankFactors, ChooseTheOrderByWaits) {
     Divided const whole = divided(chain, in_turns(90, 3, piece));
     ThreadRanks::run(3, [&](Communicator& ranks) {
       auto const own = make_context(TypeParam::value);
-      RankIncompleteLu const factors(rows_with_numbers(whole, ranks.rank()), 0, false, Ordering::automatic, *own, ranks);
+      IncompleteLu const factors(rows_with_numbers(whole, ranks.rank()), 0, false, Ordering::automatic, *own, ranks);
       EXPECT_EQ(factors.ordering(), piece == 30 && TypeParam::value == Backend::cpu ? Ordering::natural : Ordering::multicolor);
     });
   }
@@ -231,13 +234,13 @@ TYPED_TEST(RankFactors, TellTheFirstBadPivotOfAllRanks) {
   }
   for (Ordering const ordering : {Ordering::natural, Ordering::multicolor}) {
     auto const host = make_context(Backend::cpu);
-    BadPivot const expected = IncompleteLu(a, 0, true, ordering, *host).bad_pivot();
+    BadPivot const expected = IncompleteLu({{{}, std::make_shared<CsrMatrix const>(a)}}, 0, true, ordering, *host).bad_pivot();
     ASSERT_GE(expected.row, 0);
     for (Division const& division : divisions(a.n_rows)) {
       Divided const whole = divided(a, division);
       ThreadRanks::run(static_cast<int>(division.size()), [&](Communicator& ranks) {
         auto const own = make_context(TypeParam::value);
-        BadPivot const found = RankIncompleteLu(rows_with_numbers(whole, ranks.rank()), 0, true, ordering, *own, ranks).bad_pivot();
+        BadPivot const found = IncompleteLu(rows_with_numbers(whole, ranks.rank()), 0, true, ordering, *own, ranks).bad_pivot();
         EXPECT_EQ(found.row, expected.row);
         EXPECT_EQ(found.value, expected.value);
       });

@@ -511,7 +511,7 @@ std::vector<double> dense_ilu0(CsrMatrix const& a) {
 TYPED_TEST(IncompleteFactors, AreThoseOfTheDefinition) {
   for (auto const& csr : {box27(6, 5, 4, false, 0.4), banded(90, {1, 2, 17}, 3, true), convection(5, 4, 6, 2)}) {
     auto const n = static_cast<std::size_t>(csr->n_rows);
-    IncompleteLu const factors(*csr, 0, false, Ordering::natural, *this->context);
+    IncompleteLu const factors({{{}, csr}}, 0, false, Ordering::natural, *this->context);
     EXPECT_EQ(factors.bad_pivot().row, -1);
     auto const expected = dense_ilu0(*csr);
     std::vector<double> values(csr->values.size());
@@ -535,7 +535,7 @@ TYPED_TEST(IncompleteFactors, OfATriangleAreTheTriangle) {
       entries[{i, i - 1}] = 2;
   }
   auto const csr = to_csr(n, entries);
-  IncompleteLu const factors(*csr, 0, false, Ordering::natural, *this->context);
+  IncompleteLu const factors({{{}, csr}}, 0, false, Ordering::natural, *this->context);
   EXPECT_EQ(factors.levels(), n);
   TriangularSolve<double> solve(factors, *this->context);
   std::vector<std::int32_t> const running{0}, stopped{1};
@@ -561,7 +561,8 @@ TYPED_TEST(IncompleteFactors, OfATriangleAreTheTriangle) {
 TYPED_TEST(IncompleteFactors, SameBitsOnBothBackends) {
   auto const csr = large_box27(40, 30, 20);
   auto const host = make_context(Backend::cpu);
-  IncompleteLu const here(*csr, 0.01, false, Ordering::natural, *this->context), there(*csr, 0.01, false, Ordering::natural, *host);
+  IncompleteLu const here({{{}, csr}}, 0.01, false, Ordering::natural, *this->context),
+      there({{{}, csr}}, 0.01, false, Ordering::natural, *host);
   std::vector<double> values(csr->values.size()), expected(csr->values.size());
   auto const bytes = static_cast<std::int64_t>(values.size() * sizeof(double));
   this->context->download(values.data(), here.view().values, bytes);
@@ -585,7 +586,7 @@ TEST(IncompleteFactorsOfTheHost, DoNotDependOnThreads) {
   std::vector<double> first;
   for (int const count : {1, 2, 3}) {
     set_thread_count(count);
-    IncompleteLu const factors(*csr, 0, true, Ordering::natural, *context);
+    IncompleteLu const factors({{{}, csr}}, 0, true, Ordering::natural, *context);
     EXPECT_EQ(factors.levels(), 2);
     TriangularSolve<double> solve(factors, *context);
     std::int32_t const stop = 0;
