@@ -1,19 +1,40 @@
-#include "app/results/cuts.hpp"
+#include "app/results/output.hpp"
 
 #include "app/io/console.hpp"
-#include "app/results/solution_fields.hpp"
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/error.hpp"
 #include "output/vtk/level_set.hpp"
 #include "output/vtk/vtk_files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <utility>
 
 namespace poisson::app {
 
 namespace {
+
+/// Triangles with the values of the solution on them.
+struct CutTriangles {
+  struct Point {
+    std::array<std::int64_t, 2> between{};  ///< nodes, in the whole mesh
+    std::array<double, 3> x{};
+    double u = 0, exact = 0, error = 0;
+  };
+  struct Triangle {
+    std::array<std::int64_t, 3> points{};
+    std::int64_t cell = 0;  ///< in the whole mesh
+    std::array<double, 3> flux{};
+    int material = 0;
+  };
+  std::vector<Point> points;
+  std::vector<Triangle> triangles;
+};
 
 /// Joins on the first rank what several parts found. Points at the same place between the same nodes become one, and triangles are
 /// ordered by their cells.
@@ -43,22 +64,22 @@ CutTriangles merged(Communicator& ranks, CutTriangles const& mine) {
 
 class Cutter {
 public:
-  Cutter(output::Mesh const& mesh, assembly::SolutionFields const& fields, RankPart const& part)
-      : mesh_(mesh), fields_(fields), part_(part) {}
+  explicit Cutter(Solution const& solution) : solution_(solution), mesh_(solution.cells()), fields_(solution.fields()) {}
 
-  [[nodiscard]] Communicator& ranks() const { return part_.team.communicator(); }
+  [[nodiscard]] output::Mesh const& mesh() const { return mesh_; }
+  [[nodiscard]] Communicator& ranks() const { return solution_.team.communicator(); }
 
   /// Adds the triangles where a function of the nodes has this value. Returns whether there are any.
   bool add(std::function<double(std::int64_t)> const& value, double level, CutTriangles& to) const {
     CutTriangles found;
     bool any = false;
     for (bool const equal_is_larger : {true, false}) {
-      part_.team.together([&] { found = triangles_of(output::level_set(mesh_, value, level, equal_is_larger)); });
+      solution_.team.together([&] { found = triangles_of(output::level_set(mesh_, value, level, equal_is_larger)); });
       any = any_of_ranks(ranks(), !found.triangles.empty());
       if (any)
         break;
     }
-    if (!part_.mesh.is_whole())
+    if (!solution_.mesh.is_whole())
       found = merged(ranks(), found);
     auto const first = static_cast<std::int64_t>(to.points.size());
     to.points.insert(to.points.end(), found.points.begin(), found.points.end());
@@ -75,7 +96,7 @@ private:
     CutTriangles result;
     for (output::LevelSet::Point const& point : set.points) {
       CutTriangles::Point& to = result.points.emplace_back();
-      to.between = {part_.mesh.unknown_of_whole(point.first), part_.mesh.unknown_of_whole(point.second)};
+      to.between = {solution_.mesh.unknown_of_whole(point.first), solution_.mesh.unknown_of_whole(point.second)};
       auto const a = mesh_.point(point.first), b = mesh_.point(point.second);
       for (std::size_t d = 0; d < 3; ++d)
         to.x[d] = point.interpolate(a[d], b[d]);
@@ -91,80 +112,128 @@ private:
       CutTriangles::Triangle& to = result.triangles.emplace_back();
       auto const cell = static_cast<std::size_t>(set.cells[i]);
       to.points = {set.triangles[3 * i], set.triangles[3 * i + 1], set.triangles[3 * i + 2]};
-      to.cell = part_.mesh.cell_of_whole(set.cells[i]);
+      to.cell = solution_.mesh.cell_of_whole(set.cells[i]);
       to.flux = {fields_.flux[3 * cell], fields_.flux[3 * cell + 1], fields_.flux[3 * cell + 2]};
       to.material = fields_.material.empty() ? 0 : fields_.material[cell];
     }
     return result;
   }
 
-  output::Mesh const& mesh_;
+  Solution const& solution_;
+  output::Mesh mesh_;
   assembly::SolutionFields const& fields_;
-  RankPart part_;
 };
 
-}  // namespace
-
-Cuts cut_solution(output::Mesh const& mesh, assembly::SolutionFields const& fields, RunConfig const& config, RankPart const& part) {
-  Cutter const cutter(mesh, fields, part);
-  Cuts cuts;
-  cuts.has_exact = config.problem.exact.has_value();
-  for (SliceSpec const& slice : config.output.slices) {
-    Cuts::File& file = cuts.files.emplace_back();
-    file.name = "slice_" + slice.name + ".vtp";
-    auto const distance = [&](std::int64_t node) {
-      auto const x = mesh.point(node);
-      return slice.normal[0] * (x[0] - slice.origin[0]) + slice.normal[1] * (x[1] - slice.origin[1]) +
-             slice.normal[2] * (x[2] - slice.origin[2]);
-    };
-    if (!cutter.add(distance, 0, file.triangles))
-      cuts.notes.push_back("the slice " + slice.name + " meets no cell");
+/// Throws InputError where all corners of the mesh's bounding box are on one side of the plane.
+void require_in_mesh(SliceSpec const& slice, std::string const& key, assembly::Extent const& extent) {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (unsigned corner = 0; corner < 8; ++corner) {
+    double distance = 0;
+    for (unsigned d = 0; d < 3; ++d)
+      distance += slice.normal[d] * (((corner >> d & 1U) != 0 ? extent.high[d] : extent.low[d]) - slice.origin[d]);
+    low = std::min(low, distance);
+    high = std::max(high, distance);
   }
-  if (config.output.contours.empty())
-    return cuts;
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  double low = infinity, high = -infinity;
-  for (double const u : fields.u) {
-    low = std::min(low, u);
-    high = std::max(high, u);
-  }
-  low = -max_over(cutter.ranks(), -low);
-  high = max_over(cutter.ranks(), high);
-  for (ContourSpec const& contour : config.output.contours) {
-    Cuts::File& file = cuts.files.emplace_back();
-    file.name = "contour_" + contour.name + ".vtp";
-    for (double const level : contour.values)
-      if (!cutter.add([&](std::int64_t node) { return fields.u[static_cast<std::size_t>(node)]; }, level, file.triangles))
-        cuts.notes.push_back("contour " + contour.name + ": u is nowhere " + number_text(level, 6) + "; it is from " +
-                             number_text(low, 6) + " to " + number_text(high, 6));
-  }
-  return cuts;
+  if (low > 0 || high < 0)
+    throw InputError(key,
+                     "the plane does not meet the mesh, which extends from " + text_of(extent.low) + " to " + text_of(extent.high));
 }
 
-void write_cuts(Cuts const& cuts, RunConfig const& config, assembly::MeshSummary const& mesh, ResultsDirectory& directory) {
-  for (Cuts::File const& file : cuts.files) {
+class Cuts final : public Output {
+public:
+  explicit Cuts(RunConfig const& config) : config_(config) {}
+
+  [[nodiscard]] std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (SliceSpec const& slice : config_.output.slices)
+      names.push_back("slice_" + slice.name + ".vtp");
+    for (ContourSpec const& contour : config_.output.contours)
+      names.push_back("contour_" + contour.name + ".vtp");
+    return names;
+  }
+
+  [[nodiscard]] bool takes_fields() const override { return true; }
+
+  void require_in_mesh(assembly::Extent const& extent) const override {
+    for (std::size_t i = 0; i < config_.output.slices.size(); ++i)
+      app::require_in_mesh(config_.output.slices[i], "output.slices[" + std::to_string(i) + "]", extent);
+  }
+
+  void make(Solution const& solution) override {
+    if (!solution.finite)
+      return;
+    Cutter const cutter(solution);
+    for (SliceSpec const& slice : config_.output.slices) {
+      auto const distance = [&](std::int64_t node) {
+        auto const x = cutter.mesh().point(node);
+        return slice.normal[0] * (x[0] - slice.origin[0]) + slice.normal[1] * (x[1] - slice.origin[1]) +
+               slice.normal[2] * (x[2] - slice.origin[2]);
+      };
+      if (!cutter.add(distance, 0, triangles_.emplace_back()))
+        notes_.push_back("the slice " + slice.name + " meets no cell");
+    }
+    if (config_.output.contours.empty())
+      return;
+    assembly::SolutionFields const& fields = solution.fields();
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    double low = infinity, high = -infinity;
+    for (double const u : fields.u) {
+      low = std::min(low, u);
+      high = std::max(high, u);
+    }
+    low = -max_over(cutter.ranks(), -low);
+    high = max_over(cutter.ranks(), high);
+    for (ContourSpec const& contour : config_.output.contours) {
+      CutTriangles& triangles = triangles_.emplace_back();
+      for (double const level : contour.values)
+        if (!cutter.add([&](std::int64_t node) { return fields.u[static_cast<std::size_t>(node)]; }, level, triangles))
+          notes_.push_back("contour " + contour.name + ": u is nowhere " + number_text(level, 6) + "; it is from " +
+                           number_text(low, 6) + " to " + number_text(high, 6));
+    }
+  }
+
+  void write(Solution const& solution, RunLog& log, ResultsDirectory& directory) override {
+    for (std::string const& note : notes_)
+      log.warn(note);
+    auto const files = names();
+    for (std::size_t i = 0; i < triangles_.size(); ++i)
+      write_file(files[i], triangles_[i], solution, directory);
+  }
+
+private:
+  void write_file(std::string const& file, CutTriangles const& cut, Solution const& solution, ResultsDirectory& directory) const {
     std::vector<double> x, u, exact, error, flux;
     std::vector<std::int64_t> corners;
     std::vector<int> material;
-    for (CutTriangles::Point const& point : file.triangles.points) {
+    for (CutTriangles::Point const& point : cut.points) {
       x.insert(x.end(), point.x.begin(), point.x.end());
       u.push_back(point.u);
       exact.push_back(point.exact);
       error.push_back(point.error);
     }
-    for (CutTriangles::Triangle const& triangle : file.triangles.triangles) {
+    for (CutTriangles::Triangle const& triangle : cut.triangles) {
       corners.insert(corners.end(), triangle.points.begin(), triangle.points.end());
       flux.insert(flux.end(), triangle.flux.begin(), triangle.flux.end());
       material.push_back(triangle.material);
     }
-    std::vector<output::Field> of_points{{config.output.name, 1, u, {}}};
-    if (cuts.has_exact)
+    std::vector<output::Field> of_points{{config_.output.name, 1, u, {}}};
+    if (config_.problem.exact)
       of_points.insert(of_points.end(), {{"exact", 1, exact, {}}, {"error", 1, error, {}}});
-    directory.try_write(file.name, [&](std::filesystem::path const& path) {
-      output::write_vtp(path, x, corners, 3, of_points, {{"flux", 3, flux, {}}, {"material", 1, {}, material}}, config.output.vtk,
-                        whole_arrays(config, mesh));
+    directory.try_write(file, [&](std::filesystem::path const& path) {
+      output::write_vtp(path, x, corners, 3, of_points, {{"flux", 3, flux, {}}, {"material", 1, {}, material}}, config_.output.vtk,
+                        whole_arrays(config_, solution.mesh.whole));
     });
   }
+
+  RunConfig const& config_;
+  std::vector<CutTriangles> triangles_;  ///< by file, where u is finite
+  std::vector<std::string> notes_;       ///< on what is empty
+};
+
+}  // namespace
+
+std::unique_ptr<Output> make_cuts(RunConfig const& config) {
+  return std::make_unique<Cuts>(config);
 }
 
 }  // namespace poisson::app

@@ -1,36 +1,46 @@
-#include "app/results/pictures.hpp"
+#include "app/results/output.hpp"
 
+#include "app/config/config.hpp"
 #include "app/io/console.hpp"
+#include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
+#include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <exception>
 #include <filesystem>
 #include <limits>
-#include <optional>
-#include <span>
 #include <utility>
 
 namespace poisson::app {
+
+namespace fs = std::filesystem;
+
 namespace {
 
+constexpr char const* solution_picture = "solution.png";
+constexpr char const* materials_picture = "materials.png";
 constexpr std::array<char const*, 3> direction_names{"x", "y", "z"};
 
-/// A mesh without regions has one material if it is a box.
-bool may_have_materials(RunConfig const& config) {
-  return !config.is_box() || !config.problem.mesh.regions.empty();
+/// What is drawn: first what is so without being asked for, then output.pictures.
+std::vector<PictureSpec> pictures_of(RunConfig const& config, bool several_materials) {
+  std::vector<PictureSpec> pictures;
+  if (config.output.picture) {
+    pictures.emplace_back();
+    if (several_materials)
+      pictures.emplace_back().quantity = PictureQuantity::materials;
+  }
+  pictures.insert(pictures.end(), config.output.pictures.begin(), config.output.pictures.end());
+  return pictures;
 }
 
-/// What is drawn without being asked for.
-std::vector<PictureSpec> default_pictures(RunConfig const& config, bool several_materials) {
-  std::vector<PictureSpec> pictures;
-  if (!config.output.picture)
-    return pictures;
-  pictures.emplace_back();
-  if (several_materials)
-    pictures.emplace_back().quantity = PictureQuantity::materials;
-  return pictures;
+/// The pictures that a run may draw: only when the mesh is there is it known whether it has several materials. A box without
+/// regions has one.
+std::vector<PictureSpec> possible_pictures(RunConfig const& config) {
+  return pictures_of(config, !config.is_box() || !config.problem.mesh.regions.empty());
 }
 
 std::string file_of(PictureSpec const& picture) {
@@ -75,6 +85,12 @@ bool coefficient_spans_decades(assembly::SolutionFields const& fields, Communica
   return max_over(ranks, high) > -100 * max_over(ranks, -low);
 }
 
+std::string title_of(ResultRecord const& record) {
+  return (record.title.empty() ? configuration_stem(record.configuration_file) : record.title) + ": " +
+         with_thousands(record.mesh.cells) + " cells of order " + std::to_string(record.order) +
+         (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
+}
+
 /// A picture to be drawn.
 struct Plan {
   output::PictureField field;
@@ -82,11 +98,11 @@ struct Plan {
   std::string caption;
 };
 
-Plan plan_of(RunConfig const& config, PictureSpec const& picture, PictureMesh const& of_mesh,
-             assembly::SolutionFields const& fields, std::string const& title, Communicator& ranks) {
+Plan plan_of(RunConfig const& config, PictureSpec const& picture, Solution const& solution) {
   Plan plan;
   output::PictureOptions& options = plan.options;
-  options.title = title;
+  options.title = title_of(solution.record);
+  assembly::SolutionFields const& fields = solution.fields();
   bool const log = picture.scale == PictureScale::log;
   options.logarithmic = log;
   output::FluxData const flux{fields.u, fields.coefficient, fields.coefficient_components, fields.material};
@@ -118,9 +134,9 @@ Plan plan_of(RunConfig const& config, PictureSpec const& picture, PictureMesh co
   }
   case PictureQuantity::materials: {
     output::CellClasses classes{fields.material, {}};
-    for (assembly::IdGroup const& group : of_mesh.summary.material_groups.list())
+    for (assembly::IdGroup const& group : solution.mesh.whole.material_groups.list())
       for (unsigned const id : group.parts)
-        classes.names[static_cast<int>(id)] = of_mesh.summary.material_groups.label(id);
+        classes.names[static_cast<int>(id)] = solution.mesh.whole.material_groups.label(id);
     plan.field = std::move(classes);
     options.quantity = "material";
     what = "materials";
@@ -131,14 +147,14 @@ Plan plan_of(RunConfig const& config, PictureSpec const& picture, PictureMesh co
     options.quantity = fields.coefficient_components == 1 ? "k" : "mean k";
     what = fields.coefficient_components == 1 ? "coefficient k" : "coefficient: mean of k in x, y and z";
     if (!picture.scale)
-      options.logarithmic = coefficient_spans_decades(fields, ranks);
+      options.logarithmic = coefficient_spans_decades(fields, solution.team.communicator());
     break;
   }
   options.colors = picture.colors.value_or(options.colors);
   options.range = picture.range;
   options.mesh_lines = picture.mesh;
   options.view = picture.view;
-  options.plane = plane_of(picture, of_mesh.extent);
+  options.plane = plane_of(picture, solution.record.extent);
   if (options.range && options.logarithmic && !((*options.range)[0] > 0))  // of a scale that was not asked for
     options.logarithmic = false;
   options.shrink = !picture.size;
@@ -157,93 +173,132 @@ Plan plan_of(RunConfig const& config, PictureSpec const& picture, PictureMesh co
   return plan;
 }
 
+class Pictures final : public Output {
+public:
+  explicit Pictures(RunConfig const& config) : config_(config) {}
+
+  [[nodiscard]] std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    if (output::pictures_built())
+      for (PictureSpec const& picture : possible_pictures(config_))
+        for (std::string const& ending : config_.output.picture_endings())
+          names.push_back(fs::path(file_of(picture)).replace_extension(ending).string());
+    return names;
+  }
+
+  [[nodiscard]] bool takes_fields() const override { return output::pictures_built(); }
+  [[nodiscard]] bool is_made_beside() const override { return true; }
+
+  [[nodiscard]] std::int64_t bytes(OutputSizes const& sizes) const override {
+    std::int64_t most = 0;
+    if (!output::pictures_built())
+      return most;
+    for (PictureSpec const& picture : possible_pictures(config_)) {
+      output::PictureOptions options;
+      if (picture.size) {
+        options.width = static_cast<int>((*picture.size)[0]);
+        options.height = static_cast<int>((*picture.size)[1]);
+      }
+      bool const flux = picture.quantity == PictureQuantity::flux || picture.quantity == PictureQuantity::arrows;
+      // Of several ranks each one finds the faces of its own cells: the first one has none to search.
+      std::int64_t const nodes = sizes.n_ranks == 1 && lists_nodes(config_) ? sizes.unknowns : 0;
+      most = std::max(most,
+                      output::picture_bytes(sizes.cells_of_all, sizes.faces_of_all, config_.problem.order, nodes, options, flux));
+    }
+    return sizes.gathered(most);
+  }
+
+  void require_in_mesh(assembly::Extent const& extent) const override {
+    for (std::size_t i = 0; i < config_.output.pictures.size(); ++i) {
+      auto const plane = plane_of(config_.output.pictures[i], extent);
+      if (!plane || (plane->at >= extent.low[plane->axis] && plane->at <= extent.high[plane->axis]))
+        continue;
+      throw InputError("output.pictures[" + std::to_string(i) + "].at",
+                       "the plane " + std::string(direction_names[plane->axis]) + " = " + number_text(plane->at, 6) +
+                           " does not meet the mesh, which extends from " + number_text(extent.low[plane->axis], 6) + " to " +
+                           number_text(extent.high[plane->axis], 6) + " in that direction");
+    }
+  }
+
+  void make(Solution const& solution) override {
+    if (!output::pictures_built())
+      return;
+    std::vector<output::BoundaryFace> faces;
+    std::optional<output::PicturePart> part;  // of the mesh: draws with the other ranks
+    if (!solution.mesh.is_whole()) {
+      solution.team.together([&] {
+        if (solution.mesh.own)
+          for (assembly::CellFace const& face : solution.mesh.own->boundary_faces())
+            faces.push_back({face.cell, face.face});
+      });
+      part.emplace(output::PicturePart{solution.team.communicator(), faces,
+                                       [&](std::int64_t node) { return solution.mesh.unknown_of_whole(node); }});
+    }
+    output::Mesh const mesh = solution.cells();
+    for (PictureSpec const& picture : pictures_of(config_, solution.mesh.whole.material_ids.size() > 1)) {
+      DrawnPicture result;
+      result.file = file_of(picture);
+      bool gathered = false;
+      try {
+        Plan const plan = plan_of(config_, picture, solution);
+        result.caption = plan.caption;
+        output::PictureSurface const surface = output::picture_surface(mesh, plan.field, plan.options, part ? &*part : nullptr);
+        gathered = true;
+        if (solution.team.is_first())
+          draw(plan, surface, result);
+      } catch (...) {
+        if (part && !gathered)  // what one rank cannot do while the others wait for it ends all
+          throw;
+        result.error = std::current_exception();
+      }
+      if (solution.team.is_first())
+        drawn_.push_back(std::move(result));
+    }
+  }
+
+  void write(Solution const&, RunLog& log, ResultsDirectory& directory) override {
+    if (!config_.output.pictures.empty() && !output::pictures_built())
+      log.warn("output.pictures: this build has no pictures; build with POISSON_PICTURES=ON and Cairo");
+    for (DrawnPicture const& picture : drawn_) {
+      bool const written = directory.try_write(picture.file, [&](fs::path const& path) {
+        if (picture.error)
+          std::rethrow_exception(picture.error);
+        output::write_text_file(path, picture.png);
+      });
+      if (written)
+        log.record.captions[picture.file] = picture.caption;
+      for (auto const& [file, bytes] : picture.more)
+        directory.try_write(file, [&, &text = bytes](fs::path const& path) { output::write_text_file(path, text); });
+    }
+  }
+
+private:
+  /// A picture as it is to be written, or why there is none.
+  struct DrawnPicture {
+    std::string file, caption, png;
+    std::vector<std::pair<std::string, std::string>> more;  ///< names and bytes of its files in other formats
+    std::exception_ptr error;
+  };
+
+  void draw(Plan const& plan, output::PictureSurface const& surface, DrawnPicture& result) const {
+    result.png = output::picture_png(surface, plan.field, plan.options);
+    for (output::PictureFormat const format : config_.output.picture_formats)
+      if (format != output::PictureFormat::png) {
+        output::PictureOptions options = plan.options;
+        options.format = format;
+        result.more.emplace_back(fs::path(result.file).replace_extension(name_of(format)).string(),
+                                 output::picture_png(surface, plan.field, options));
+      }
+  }
+
+  RunConfig const& config_;
+  std::vector<DrawnPicture> drawn_;
+};
+
 }  // namespace
 
-std::vector<std::string> picture_files(RunConfig const& config) {
-  std::vector<std::string> names;
-  if (!output::pictures_built())
-    return names;
-  auto pictures = default_pictures(config, may_have_materials(config));
-  pictures.insert(pictures.end(), config.output.pictures.begin(), config.output.pictures.end());
-  for (PictureSpec const& picture : pictures)
-    for (std::string const& ending : config.output.picture_endings())
-      names.push_back(std::filesystem::path(file_of(picture)).replace_extension(ending).string());
-  return names;
-}
-
-void require_pictures_in_mesh(RunConfig const& config, assembly::Extent const& extent) {
-  for (std::size_t i = 0; i < config.output.pictures.size(); ++i) {
-    auto const plane = plane_of(config.output.pictures[i], extent);
-    if (!plane || (plane->at >= extent.low[plane->axis] && plane->at <= extent.high[plane->axis]))
-      continue;
-    throw InputError("output.pictures[" + std::to_string(i) + "].at",
-                     "the plane " + std::string(direction_names[plane->axis]) + " = " + number_text(plane->at, 6) +
-                         " does not meet the mesh, which extends from " + number_text(extent.low[plane->axis], 6) + " to " +
-                         number_text(extent.high[plane->axis], 6) + " in that direction");
-  }
-}
-
-std::vector<DrawnPicture> draw_pictures(RunConfig const& config, PictureMesh const& of_mesh, output::Mesh const& mesh,
-                                        assembly::SolutionFields const& fields, std::string const& title,
-                                        output::PicturePart const* part) {
-  std::vector<DrawnPicture> drawn;
-  auto pictures = default_pictures(config, of_mesh.summary.material_ids.size() > 1);
-  pictures.insert(pictures.end(), config.output.pictures.begin(), config.output.pictures.end());
-  for (PictureSpec const& picture : pictures) {
-    DrawnPicture result;
-    result.file = file_of(picture);
-    auto const prepare = [&] {
-      Plan plan = plan_of(config, picture, of_mesh, fields, title, part != nullptr ? part->ranks : alone());
-      result.caption = plan.caption;
-      output::PictureSurface surface = output::picture_surface(mesh, plan.field, plan.options, part);
-      return std::pair(std::move(plan), std::move(surface));
-    };
-    auto const draw = [&](Plan const& plan, output::PictureSurface const& surface) {
-      result.png = output::picture_png(surface, plan.field, plan.options);
-      for (output::PictureFormat const format : config.output.picture_formats)
-        if (format != output::PictureFormat::png) {
-          output::PictureOptions options = plan.options;
-          options.format = format;
-          result.more.emplace_back(std::filesystem::path(result.file).replace_extension(name_of(format)).string(),
-                                   output::picture_png(surface, plan.field, options));
-        }
-    };
-    if (part != nullptr) {  // what one rank cannot do while the others wait for it ends all
-      auto const [plan, surface] = prepare();
-      if (part->ranks.rank() > 0)
-        continue;
-      try {
-        draw(plan, surface);
-      } catch (...) {
-        result.error = std::current_exception();
-      }
-    } else {
-      try {
-        auto const [plan, surface] = prepare();
-        draw(plan, surface);
-      } catch (...) {
-        result.error = std::current_exception();
-      }
-    }
-    drawn.push_back(std::move(result));
-  }
-  return drawn;
-}
-
-std::int64_t bytes_of_pictures(RunConfig const& config, std::int64_t n_cells, std::int64_t n_boundary_faces, std::int64_t n_nodes) {
-  auto pictures = default_pictures(config, may_have_materials(config));
-  pictures.insert(pictures.end(), config.output.pictures.begin(), config.output.pictures.end());
-  std::int64_t most = 0;
-  for (PictureSpec const& picture : pictures) {
-    output::PictureOptions options;
-    if (picture.size) {
-      options.width = static_cast<int>((*picture.size)[0]);
-      options.height = static_cast<int>((*picture.size)[1]);
-    }
-    bool const flux = picture.quantity == PictureQuantity::flux || picture.quantity == PictureQuantity::arrows;
-    most = std::max(most, output::picture_bytes(n_cells, n_boundary_faces, config.problem.order, n_nodes, options, flux));
-  }
-  return most;
+std::unique_ptr<Output> make_pictures(RunConfig const& config) {
+  return std::make_unique<Pictures>(config);
 }
 
 }  // namespace poisson::app

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "app/config/run_config.hpp"
-#include "app/io/results_directory.hpp"
 #include "assembly/discretization.hpp"
 
 #include <nlohmann/json.hpp>
@@ -9,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,66 +33,44 @@ using QuantityTable = std::vector<std::pair<std::string, nlohmann::ordered_json>
 /// Whether this is the name of a quantity of u in one material or on one boundary: max.NAME.
 [[nodiscard]] bool is_of_part(std::string_view name);
 
-/// The points where a configuration asks for the solution: of probes, then of lines, circles and planes.
-[[nodiscard]] std::vector<std::array<double, 3>> requested_points(RunConfig const& config);
-/// What a configuration asks for besides the fields: probes, lines, circles, planes, and quantities of its own. Here `at_points`
-/// is the solution at requested_points, of which those outside the mesh do not count.
-class RequestedQuantities {
-public:
-  using NearestNode = std::function<std::array<double, 3>(std::array<double, 3> const& x)>;
-  /// Checks points and expressions before anything is solved. `inside` says which of requested_points are in the mesh. Throws
-  /// InputError for a probe, or a whole line, circle, plane or slice, outside the mesh, and for wrong expressions. The first two
-  /// arguments must outlive this.
-  RequestedQuantities(RunConfig const& config, assembly::MeshSummary const& mesh, assembly::Extent const& extent,
-                      std::vector<bool> inside, NearestNode const& nearest_node);
+/// "(x, y, z)"
+[[nodiscard]] std::string text_of(std::array<double, 3> const& x);
 
-  /// All quantities of a finite solution, those of the user last.
-  [[nodiscard]] QuantityTable evaluate(assembly::Quantities const& of_solution, double integral_f,
-                                       std::span<assembly::PointValues const> at_points) const;
-  /// Writes lines and circles (.csv, .png) and planes (.csv, .vts, .png).
-  void write_files(std::span<assembly::PointValues const> at_points, ResultsDirectory& directory) const;
-  /// How many points are outside the mesh, for every line, circle and plane that has some.
-  [[nodiscard]] std::vector<std::string> notes() const;
-
-private:
-  /// Columns of one length.
-  struct Table {
-    std::vector<std::string> names;
-    std::vector<std::vector<double>> columns;
-    void insert_first(std::string name, std::vector<double> column) {
-      names.insert(names.begin(), std::move(name));
-      columns.insert(columns.begin(), std::move(column));
-    }
-  };
-  /// Some of the points.
-  struct Range {
-    std::size_t begin = 0, end = 0;
-  };
-  [[nodiscard]] std::int64_t count_outside(Range const& range) const;
-  /// x, y, z, u, its gradient, the flux and, where it is known, the exact solution. NaN outside the mesh.
-  [[nodiscard]] Table table_at(Range const& range, std::span<assembly::PointValues const> at_points) const;
-  /// The first column is the place on the curve.
-  void write_curve(std::string const& name, Table const& table, std::string const& title, ResultsDirectory& directory) const;
-  void write_plane(PlaneSpec const& plane, Range const& range, Table const& table, ResultsDirectory& directory) const;
-  [[nodiscard]] QuantityTable table(assembly::Quantities const& of_solution, double integral_f,
-                                    std::span<assembly::PointValues const> at_probes) const;
-
-  RunConfig const& config_;
-  assembly::MeshSummary const& mesh_;
-  std::vector<std::array<double, 3>> points_;
-  std::vector<bool> inside_;
-  std::vector<Range> lines_, circles_, planes_;
+/// Points at which an output takes the solution.
+struct PointSet {
+  std::string key;   ///< of the configuration: "output.lines[0]"
+  std::string kind;  ///< "line"
+  std::string name;
+  std::vector<std::array<double, 3>> points;
+  std::size_t first = 0;  ///< of `points` among requested_points
 };
+/// In the order of their points.
+using PointSets = std::vector<PointSet const*>;
+
+/// The points where a configuration asks for the solution: probes, then those of sets.
+[[nodiscard]] std::vector<std::array<double, 3>> requested_points(RunConfig const& config, PointSets const& sets);
+
+/// Checks points and expressions before anything is solved. `inside` says which of requested_points are in the mesh, and `nearest`
+/// is the node nearest to the first probe that is not. Returns how many points are outside, for every set that has some. Throws
+/// InputError for a probe or a whole set outside the mesh, and for wrong expressions.
+[[nodiscard]] std::vector<std::string> check_requests(RunConfig const& config, PointSets const& sets,
+                                                      assembly::MeshSummary const& mesh, std::vector<bool> const& inside,
+                                                      std::array<double, 3> const& nearest);
+
+/// All quantities of a finite solution, those of the user last. `at_points` begins with the solution at probes.
+[[nodiscard]] QuantityTable quantity_table(RunConfig const& config, assembly::MeshSummary const& mesh,
+                                           assembly::Quantities const& of_solution, double integral_f,
+                                           std::span<assembly::PointValues const> at_points);
 
 /// A key of the configuration, and what is to be said about it.
 using KeyWarnings = std::vector<std::pair<std::string, std::string>>;
 /// Which of requested_points were moved onto the mesh, how far each.
-[[nodiscard]] KeyWarnings warnings_of_moved(RunConfig const& config, std::vector<double> const& moved);
+[[nodiscard]] KeyWarnings warnings_of_moved(RunConfig const& config, PointSets const& sets, std::vector<double> const& moved);
 /// Which sources were moved onto the mesh, how far each at most: PointLoads::moved.
 [[nodiscard]] KeyWarnings warnings_of_moved_sources(RunConfig const& config, std::vector<double> const& moved);
 /// Which probes lie where the gradient jumps (at a jump of k, or on a surface with a condition), and which sets of points for the
 /// most part, and from which side their gradients are.
-[[nodiscard]] KeyWarnings warnings_of_sides(RunConfig const& config, assembly::MeshSummary const& mesh,
+[[nodiscard]] KeyWarnings warnings_of_sides(RunConfig const& config, PointSets const& sets, assembly::MeshSummary const& mesh,
                                             std::vector<assembly::ChosenSide> const& sides);
 /// Which quantities are not finite.
 [[nodiscard]] KeyWarnings warnings_of_quantities(RunConfig const& config, QuantityTable const& table);
@@ -102,8 +78,5 @@ using KeyWarnings = std::vector<std::pair<std::string, std::string>>;
 /// What the data and the range of the solution give reason to say.
 [[nodiscard]] KeyWarnings warnings_of_data(RunConfig const& config, assembly::DataFindings const& data,
                                            assembly::Quantities const& of_solution);
-
-/// The names of the files that write_files writes.
-[[nodiscard]] std::vector<std::string> quantity_files(RunConfig const& config);
 
 }  // namespace poisson::app

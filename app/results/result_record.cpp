@@ -189,7 +189,7 @@ std::string to_json(ResultRecord const& r) {
       timing[std::string(name)] = r.clock.seconds(stage);
   timing["total"] = r.clock.total();
   out["timing"] = timing;
-  if (!r.seconds_of_ranks.empty()) {
+  if (r.ranks > 1) {
     json seconds = json::object();
     for (auto const& [stage, figures] : r.seconds_of_ranks)
       if (has_stage(r, stage))

@@ -53,7 +53,7 @@ struct ResultRecord {
   int ranks = 1;
   RankFigures rows_of_ranks, bytes_of_ranks, host_peak_of_ranks;  ///< with several ranks; bytes: of the matrix
   std::vector<std::string> devices_of_ranks;                      ///< their names
-  std::vector<std::pair<Stage, RankFigures>> seconds_of_ranks{};  ///< empty with one rank
+  std::vector<std::pair<Stage, RankFigures>> seconds_of_ranks{};
   SolverOptions solver;
   SolverResult result;
   double residual_true = std::numeric_limits<double>::quiet_NaN();

@@ -1,19 +1,14 @@
 #include "app/results/results.hpp"
 
 #include "app/analysis/analysis.hpp"
-#include "app/analysis/snapshots.hpp"
-#include "app/results/pictures.hpp"
-#include "app/results/quantities.hpp"
 #include "app/results/report.hpp"
 #include "app/results/report_page.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/memory.hpp"
 #include "output/files/atomic_file.hpp"
-#include "output/picture/picture.hpp"
 
 #include <algorithm>
 #include <filesystem>
-#include <initializer_list>
 #include <iostream>
 #include <vector>
 
@@ -22,39 +17,6 @@ namespace poisson::app {
 namespace fs = std::filesystem;
 
 namespace {
-
-/// Every file that a run or a solve may write.
-std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOptions const& internal) {
-  std::vector<std::string> names{"residuals.csv", "resolved.yaml"};
-  auto const add = [&](bool when, std::initializer_list<char const*> more) {
-    if (when)
-      names.insert(names.end(), more.begin(), more.end());
-  };
-  if (config.output.picture && output::pictures_built())
-    for (std::string const& ending : config.output.picture_endings())
-      names.push_back("residuals" + ending);
-  add(config.output.report, {report_file});
-  if (config.system) {
-    add(true, {"solution.mtx", "solution_low.mtx"});
-    return names;
-  }
-  add(true, {"configuration.yaml"});
-  if (config.output.vtk_enabled) {
-    names.push_back(vtk_file_name(config));
-    add(pvd_may_name(names.back()), {"solution.pvd"});
-    if (!internal.team.get().is_alone())  // the file that names the pieces, and these
-      add(true, {"solution.pvti", "solution.pvtr", "solution.pvtu", "solution_*"});
-  }
-  for (std::string const& name : picture_files(config))
-    names.push_back(name);
-  add(config.output.surface, {"surface.vtp"});
-  add(internal.keep_unknowns, {snapshot_file});
-  for (std::string const& name : quantity_files(config))
-    names.push_back(name);
-  for (std::size_t i = 0; i < config.analysis.size(); ++i)
-    names.push_back(analysis_prefix(i, config.analysis[i]) + "_*");
-  return names;
-}
 
 std::string message_of(std::exception_ptr const& error) {
   try {
@@ -66,11 +28,20 @@ std::string message_of(std::exception_ptr const& error) {
 
 }  // namespace
 
-Results::Results(RunConfig const& config, RunOptions const& options, InternalRunOptions const& internal)
+Results::Results(RunConfig const& config, RunOptions const& options, InternalRunOptions const& internal,
+                 std::vector<std::string> names)
     : config_(config), team_(internal.team) {
+  for (std::string const& name : residual_files(config.output))
+    names.push_back(name);
+  names.emplace_back("resolved.yaml");
+  if (config.output.report)
+    names.emplace_back(report_file);
+  if (!config.system)
+    names.emplace_back("configuration.yaml");
+  for (std::size_t i = 0; i < config.analysis.size(); ++i)
+    names.push_back(analysis_prefix(i, config.analysis[i]) + "_*");
   team_.on_first([&] {
-    directory_.emplace(config.output.directory, "result.json", names_of_files(config, internal), options.overwrite,
-                       internal.own_folder);
+    directory_.emplace(config.output.directory, "result.json", std::move(names), options.overwrite, internal.own_folder);
   });
 }
 
@@ -92,8 +63,7 @@ void Results::gather_figures(ResultRecord& record) const {
 }
 
 ExitCode Results::finish(RunLog& log) {
-  if (!team_.is_alone())
-    gather_figures(log.record);
+  gather_figures(log.record);
   share_interrupt(team_.communicator());
   ExitCode code = exit_done;
   team_.on_first([&] { code = finish_on_first(log); });

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace poisson::app {
 
@@ -22,8 +23,9 @@ namespace poisson::app {
 /// functions alike.
 class Results {
 public:
-  /// Collective. Throws InputError (there are results already), EnvironmentError.
-  Results(RunConfig const& config, RunOptions const& options, InternalRunOptions const& internal);
+  /// `names`: the files that may be written besides the record, the configuration, the convergence history, the page and analyses;
+  /// as ResultsDirectory takes them. Collective. Throws InputError (there are results already), EnvironmentError.
+  Results(RunConfig const& config, RunOptions const& options, InternalRunOptions const& internal, std::vector<std::string> names);
 
   /// Calls write(), which is collective and throws the same on all ranks. An EnvironmentError is stored, so that the other files
   /// and the record are still written; finish() throws the first one.

@@ -2,9 +2,9 @@
 
 #include "app/config/config.hpp"
 #include "app/io/console.hpp"
-#include "app/io/output_mesh.hpp"
-#include "app/results/pictures.hpp"
+#include "app/results/output.hpp"
 #include "app/results/problem_words.hpp"
+#include "gpu/core/row_map.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
 #include "output/vtk/vtk_files.hpp"
@@ -51,8 +51,7 @@ void add_names(std::vector<output::WholeArray>& arrays, std::string const& what,
   arrays.push_back({what + "_names", std::move(names)});
 }
 
-}  // namespace
-
+/// An array of one value for every key that a sweep's case has, by its path.
 std::vector<output::WholeArray> arrays_of_case(RunConfig const& config) {
   std::vector<output::WholeArray> arrays;
   for (SweepAxis const& axis : config.sweep.axes) {
@@ -74,6 +73,30 @@ std::vector<output::WholeArray> arrays_of_case(RunConfig const& config) {
   return arrays;
 }
 
+/// The mean over all cells around a node: the rank of its row has them.
+HostVector<double> flux_at_own_nodes(Solution const& solution, RunConfig const& config) {
+  Domain const& mesh = solution.mesh;
+  HostVector<double> around, result;
+  solution.team.together([&] {
+    if (mesh.around)
+      around = mesh.around->flux_at_nodes(solution.u_around, output_nodes(config));
+    result.resize(3 * mesh.in_own.size());
+  });
+  std::vector<std::array<double, 3>> rows(static_cast<std::size_t>(mesh.n_rows));
+  for (std::size_t i = 0; i < mesh.places.size(); ++i)
+    if (mesh.places[i] < mesh.n_rows)
+      std::copy_n(&around[3 * i], 3, rows[static_cast<std::size_t>(mesh.places[i])].begin());
+  auto const ghosts = values_of_ghosts<std::array<double, 3>>(solution.team.communicator(), mesh.neighbors, rows);
+  rows.insert(rows.end(), ghosts.begin(), ghosts.end());
+  for (std::size_t i = 0; i < mesh.in_own.size(); ++i) {
+    auto const place = mesh.places[static_cast<std::size_t>(mesh.in_own[i])];
+    std::copy_n(rows[static_cast<std::size_t>(place)].begin(), 3, &result[3 * i]);
+  }
+  return result;
+}
+
+}  // namespace
+
 std::vector<output::WholeArray> whole_arrays(RunConfig const& config, assembly::MeshSummary const& mesh) {
   std::vector<output::WholeArray> arrays;
   add_names(arrays, "material", mesh.material_ids, [&](unsigned id) { return mesh.material_groups.label(id); });
@@ -85,25 +108,6 @@ std::vector<output::WholeArray> whole_arrays(RunConfig const& config, assembly::
   auto const of_case = arrays_of_case(config);
   arrays.insert(arrays.end(), of_case.begin(), of_case.end());
   return arrays;
-}
-
-PieceFields solution_fields(assembly::SolutionFields const& f, RunConfig const& config) {
-  PieceFields result;
-  auto const add = [&](std::vector<output::Field>& fields, SolutionField field, int components, std::span<double const> values,
-                       std::span<int const> integers = {}) {
-    if (config.output.writes(field) && !(values.empty() && integers.empty()))
-      fields.push_back(
-          {field == SolutionField::u ? config.output.name : std::string(name_of(field)), components, values, integers});
-  };
-  add(result.points, SolutionField::u, 1, f.u);
-  add(result.points, SolutionField::exact, 1, f.exact);  // these two are empty without problem.exact
-  add(result.points, SolutionField::error, 1, f.error);
-  add(result.points, SolutionField::flux_points, 3, f.flux_points);  // empty where it is not asked for
-  add(result.cells, SolutionField::material, 1, {}, f.material);
-  add(result.cells, SolutionField::coefficient, f.coefficient_components, f.coefficient);
-  add(result.cells, SolutionField::flux, 3, f.flux);
-  add(result.cells, SolutionField::gradient, 3, f.gradient);
-  return result;
 }
 
 output::VtkFormat vtk_format(RunConfig const& config) {
@@ -126,67 +130,40 @@ bool pvd_may_name(std::string const& vtk_file) {
   return fs::path(vtk_file).extension() != ".hdf";
 }
 
-bool cuts_solution(RunConfig const& config) {
-  return !config.output.slices.empty() || !config.output.contours.empty();
-}
-
-bool needs_fields(RunConfig const& config) {
-  return config.output.vtk_enabled || cuts_solution(config) || !picture_files(config).empty();
-}
-
-std::string picture_title(ResultRecord const& record) {
-  return (record.title.empty() ? configuration_stem(record.configuration_file) : record.title) + ": " +
-         with_thousands(record.mesh.cells) + " cells of order " + std::to_string(record.order) +
-         (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
-}
-
-void write_drawn(std::vector<DrawnPicture> const& pictures, ResultRecord& record, ResultsDirectory& directory) {
-  for (DrawnPicture const& picture : pictures) {
-    bool const written = directory.try_write(picture.file, [&](fs::path const& path) {
-      if (picture.error)
-        std::rethrow_exception(picture.error);
-      output::write_text_file(path, picture.png);
-    });
-    if (written)
-      record.captions[picture.file] = picture.caption;
-    for (auto const& [file, bytes] : picture.more)
-      directory.try_write(file, [&, &text = bytes](fs::path const& path) { output::write_text_file(path, text); });
-  }
-}
-
 assembly::OutputNodes output_nodes(RunConfig const& config) {
   return config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image ? assembly::OutputNodes::equidistant
                                                                                      : assembly::OutputNodes::unknowns;
 }
 
-SolutionOutput solution_output(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config) {
-  auto const places = output_nodes(config);
-  return {discretization.output_mesh(places),
-          discretization.fields(u, places,
-                                {config.output.writes(SolutionField::flux_points), config.output.writes(SolutionField::gradient)})};
-}
-
-void write_vtk(fs::path const& path, output::Mesh const& mesh, PieceFields const& fields, RunConfig const& config,
-               assembly::MeshSummary const& summary, output::PiecePlace const* place) {
-  auto const& [points, cells] = fields;
-  auto const of_all = whole_arrays(config, summary);
-  if (vtk_format(config) == output::VtkFormat::vtu)
-    output::write_vtu(path, mesh, points, cells, config.output.vtk, of_all);
-  else if (vtk_format(config) == output::VtkFormat::hdf)
-    output::write_hdf(path, mesh, points, cells, config.output.vtk, of_all);
-  else if (output::ImageGrid const* const image = mesh.image())
-    output::write_vti(path, *image, points, cells, config.output.vtk, place, of_all);
-  else
-    output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk, place, of_all);
-}
-
-void write_surface(assembly::BoundarySurface const& s, assembly::MeshSummary const& mesh, RunConfig const& config,
-                   ResultsDirectory& directory) {
-  directory.try_write("surface.vtp", [&](fs::path const& path) {
-    output::write_vtp(path, s.points, s.quads, 4, {{config.output.name, 1, s.u, {}}, {"flux", 3, s.flux, {}}},
-                      {{"boundary", 1, {}, s.boundary}, {"material", 1, {}, s.material}, {"outward_flux", 1, s.outward_flux, {}}},
-                      config.output.vtk, whole_arrays(config, mesh));
+std::optional<SolutionOutput> solution_output(Solution const& solution, RunConfig const& config) {
+  bool const with_flux = config.output.writes(SolutionField::flux_points);
+  HostVector<double> flux;
+  if (with_flux && !solution.mesh.is_whole())
+    flux = flux_at_own_nodes(solution, config);
+  std::optional<SolutionOutput> result;
+  solution.team.together([&] {
+    if (!solution.mesh.own)
+      return;
+    auto const places = output_nodes(config);
+    assembly::Discretization const& own = *solution.mesh.own;
+    result = {own.output_mesh(places), own.fields(solution.u, places, {with_flux, config.output.writes(SolutionField::gradient)})};
+    if (!flux.empty())
+      result->fields.flux_points = std::move(flux);
   });
+  return result;
+}
+
+bool lists_nodes(RunConfig const& config) {
+  return !config.is_box() || (output_nodes(config) == assembly::OutputNodes::equidistant &&
+                              (config.problem.order > 1 || config.problem.mesh.is_graded()));
+}
+
+std::vector<std::string> residual_files(OutputSpec const& output) {
+  std::vector<std::string> names{"residuals.csv"};
+  if (output.picture && output::pictures_built())
+    for (std::string const& ending : output.picture_endings())
+      names.push_back("residuals" + ending);
+  return names;
 }
 
 void write_residual_files(ResultRecord const& record, OutputSpec const& output, ResultsDirectory& directory) {

@@ -2,8 +2,7 @@
 
 #include "app/io/console.hpp"
 #include "app/plan/format_choice.hpp"
-#include "app/results/pictures.hpp"
-#include "app/results/solution_fields.hpp"
+#include "app/results/output.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "assembly/system/lattice_problem.hpp"
 #include "gpu/core/memory.hpp"
@@ -11,7 +10,6 @@
 #include "gpu/elements/lattice_operator.hpp"
 #include "gpu/elements/lattice_system.hpp"
 #include "gpu/solvers/solver.hpp"
-#include "output/vtk/vtk_files.hpp"
 
 #include <algorithm>
 
@@ -175,18 +173,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   std::int64_t const system_bytes = memory.space + 8 * n + memory.csr + memory.constraints;
   std::int64_t const kept = system_bytes + matrix.host, x = 8 * n;
   std::int64_t const of_fluxes = bytes_of_fluxes(config, n, estimate.boundary_faces);
-  FileMemory const files = memory_of_files(config, {n, mesh.cells, memory.output, memory.largest_output});
-  std::int64_t output = files.fields + files.writer;
-  if (bool const picture = !picture_files(config).empty(); config.output.vtk_enabled || picture) {
-    bool const searched = !(config.is_box() && ((config.problem.order == 1 && !config.problem.mesh.is_graded()) ||
-                                                !config.output.vtk_enabled || vtk_format(config) == output::VtkFormat::image));
-    if (searched && config.is_box())  // unstructured after all
-      output += 24 * n + 8 * mesh.cells * (config.problem.order + 1) * (config.problem.order + 1) * (config.problem.order + 1);
-    if (picture)
-      output += bytes_of_pictures(config, mesh.cells, estimate.boundary_faces, searched ? n : 0);
-  }
-  if (config.output.surface)  // the other results are gone by then
-    output = std::max(output, bytes_of_surface(config, estimate.boundary_faces));
+  std::int64_t const output =
+      Outputs(config, 1).bytes({n, mesh.cells, mesh.cells, estimate.boundary_faces, memory.output, memory.largest_output});
   auto const add = [&](char const* name, std::int64_t bytes) { result.host.push_back({name, result.program + bytes}); };
   add("mesh", memory.making_mesh);
   add("assembly", csr ? system_bytes : memory.space + matrix.host_assembly);
@@ -205,36 +193,10 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   return result;
 }
 
-FileMemory memory_of_files(RunConfig const& config, PartOfFiles part) {
-  FileMemory result;
-  if (!needs_fields(config))
-    return result;
-  result.fields = part.fields;
-  auto const add = [&](SolutionField field, std::int64_t bytes) {
-    if (!config.output.writes(field))
-      return;
-    result.fields += bytes;
-    part.largest = std::max(part.largest, bytes);
-  };
-  add(SolutionField::flux_points, 24 * part.unknowns);  // and while they are made, a number for each node
-  add(SolutionField::gradient, 24 * part.cells);
-  if (config.output.vtk_enabled)
-    result.writer = output::writer_bytes(vtk_format(config), config.output.vtk.compression, part.largest);
-  return result;
-}
-
 std::int64_t bytes_of_fluxes(RunConfig const& config, std::int64_t unknowns, std::int64_t boundary_faces) {
   // Places of unknowns, and for every node of every face 40 bytes, in vectors that grow.
   std::int64_t const p1 = config.problem.order + 1;
   return 4 * unknowns + 50 * p1 * p1 * boundary_faces;
-}
-
-std::int64_t bytes_of_surface(RunConfig const& config, std::int64_t faces) {
-  // BoundarySurface: the unknowns of all faces, then by node x, u, flux, its number and faces around it, by quadrangle nodes, ids
-  // and flux.
-  std::int64_t const p = config.problem.order, p2 = p * p;
-  std::int64_t const of_face = 4 * (p + 1) * (p + 1) + p2 * (24 + 8 + 24 + 8 + 4) + p2 * (32 + 4 + 4 + 8);
-  return of_face * faces + output::writer_bytes(output::VtkFormat::vtu, config.output.vtk.compression, 32 * p2 * faces);
 }
 
 void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks) {

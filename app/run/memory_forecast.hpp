@@ -48,20 +48,7 @@ struct MatrixMemory {
 /// Throws EnvironmentError where the machine has less memory than this stage of a run will need, on so many ranks at a time.
 void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks = 1);
 
-/// What a rank has of the solution when it writes its files. Bytes: of the fields that every run writes, and of the largest array.
-struct PartOfFiles {
-  std::int64_t unknowns = 0, cells = 0;
-  std::int64_t fields = 0, largest = 0;
-};
-/// Bytes of the fields that the configuration asks for, and of the writer of the file for ParaView.
-struct FileMemory {
-  std::int64_t fields = 0, writer = 0;
-};
-[[nodiscard]] FileMemory memory_of_files(RunConfig const& config, PartOfFiles part);
 /// Bytes that the fluxes through boundaries take.
 [[nodiscard]] std::int64_t bytes_of_fluxes(RunConfig const& config, std::int64_t unknowns, std::int64_t boundary_faces);
-
-/// Bytes of the surface (surface.vtp) with so many faces of cells, and of its making.
-[[nodiscard]] std::int64_t bytes_of_surface(RunConfig const& config, std::int64_t faces);
 
 }  // namespace poisson::app

@@ -1,7 +1,7 @@
 #include "app/run/rank_forecast.hpp"
 
 #include "app/config/problem.hpp"
-#include "app/results/pictures.hpp"
+#include "app/results/output.hpp"
 #include "app/run/rank_system.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
@@ -34,15 +34,6 @@ LatticeLayout own_lattices(RunConfig const& config, assembly::MeshSummary const&
   layout.n_lattices = (of_all / (cells * cells * cells) + ranks - 1) / ranks;
   layout.n_unknowns = std::max(n_unknowns, layout.n_inner());
   return layout;
-}
-
-/// The files of a part, and what the first rank gathers: pictures and the surface of all ranks, and what is made of it.
-std::int64_t bytes_of_files(RunConfig const& config, PartOfFiles const& part, std::int64_t cells_of_all,
-                            std::int64_t faces_of_all) {
-  FileMemory const files = memory_of_files(config, part);
-  std::int64_t const pictures = 2 * bytes_of_pictures(config, cells_of_all, faces_of_all, 0);
-  std::int64_t const surface = config.output.surface ? 2 * bytes_of_surface(config, faces_of_all) : 0;
-  return std::max(files.fields + std::max(files.writer, pictures), surface);
 }
 
 /// Forecasts for a mesh that is no box, from parts of equal size as METIS makes them. A rank has half of the nodes of a cell on the
@@ -122,9 +113,9 @@ RankForecast forecast_of_parts(RunConfig const& config, Backend backend, int ran
   SolverMemory const solver = solver_memory(system, config.solver);
   result.preconditioner = solver.preconditioner;
   bool const on_device = system.backend == Backend::cuda, multigrid = solver.preconditioner == PreconditionerKind::multigrid;
-  std::int64_t const of_files = bytes_of_files(
-      config, {result.rows + result.ghosts / 2, count(cells), share_of(whole.memory.output), share_of(whole.memory.largest_output)},
-      whole.mesh.cells, whole.boundary_faces);
+  std::int64_t const of_files = Outputs(config, ranks)
+                                    .bytes({result.rows + result.ghosts / 2, count(cells), whole.mesh.cells, whole.boundary_faces,
+                                            share_of(whole.memory.output), share_of(whole.memory.largest_output)});
   std::int64_t const output = 16 * result.rows + 8 * unknowns_around + of_files;
   std::int64_t const of_fluxes = bytes_of_fluxes(config, unknowns_around, share_of(whole.boundary_faces));
   if (pieces) {
@@ -171,7 +162,8 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
   for (std::size_t d = 0; d < 3; ++d)
     faces += 2 * cells[d] * cells[(d + 1) % 3];
   std::int64_t const of_files =
-      bytes_of_files(config, {own.mesh.dofs, own.mesh.cells, own.memory.output, own.memory.largest_output}, mesh.cells, faces);
+      Outputs(config, ranks)
+          .bytes({own.mesh.dofs, own.mesh.cells, mesh.cells, faces, own.memory.output, own.memory.largest_output});
   std::int64_t const of_fluxes = bytes_of_fluxes(config, around.mesh.dofs, own.boundary_faces);
 
   // Rows with their couplings stay for the true residual; their own block is stored once more, in its format.

@@ -1,18 +1,15 @@
 #include "app/run/run.hpp"
 
-#include "app/analysis/snapshots.hpp"
 #include "app/config/problem.hpp"
 #include "app/domain/domain.hpp"
-#include "app/domain/gathered_rows.hpp"
 #include "app/domain/points.hpp"
 #include "app/domain/quantities.hpp"
 #include "app/launch/same_configuration.hpp"
 #include "app/plan/assembly_plan.hpp"
-#include "app/results/pictures.hpp"
+#include "app/results/output.hpp"
 #include "app/results/quantities.hpp"
 #include "app/results/results.hpp"
 #include "app/results/run_log.hpp"
-#include "app/results/solution_files.hpp"
 #include "app/results/system_files.hpp"
 #include "app/run/analyse_run.hpp"
 #include "app/run/balance.hpp"
@@ -27,7 +24,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,20 +33,22 @@ namespace poisson::app {
 
 namespace {
 
-/// The requested quantities, checked. Collective; all ranks have or throw the same.
-std::unique_ptr<RequestedQuantities> check_requests(RunConfig const& config, Domain const& mesh, Team& team,
-                                                    std::vector<bool> const& inside, assembly::Extent const& extent) {
+/// Throws InputError for a point, an expression or an output that the mesh has no place for. Returns what is to be noted.
+/// Collective.
+std::vector<std::string> check_requests(RunConfig const& config, Outputs const& outputs, Domain const& mesh, Team& team,
+                                        std::vector<bool> const& inside, assembly::Extent const& extent) {
   std::array<double, 3> nearest{};  // to the first probe that is outside
   for (std::size_t i = 0; i < config.output.probes.size(); ++i)
     if (!inside[i]) {
       nearest = nearest_node(mesh, team, config.output.probes[i].at);
       break;
     }
-  std::unique_ptr<RequestedQuantities> requested;
+  std::vector<std::string> notes;
   team.together([&] {
-    requested = std::make_unique<RequestedQuantities>(config, mesh.whole, extent, inside, [&](auto const&) { return nearest; });
+    notes = check_requests(config, outputs.point_sets(), mesh.whole, inside, nearest);
+    outputs.require_in_mesh(extent);
   });
-  return requested;
+  return notes;
 }
 
 /// ", in 2 x 1 x 1 blocks", for the line about the mesh; empty where one rank has all.
@@ -81,7 +79,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     if (system_files)
       system_files->require_free(options.overwrite);
   });
-  Results results(config, options, internal);
+  Outputs const outputs(config, team.size(), internal.keep_unknowns);
+  Results results(config, options, internal, outputs.names());
   RunLog log(config, options, console);
   RunDevice device(config.backend, options.threads, team, log);
   log.begin(options.path + team.on_ranks());
@@ -123,19 +122,18 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     record.mesh = mesh.whole;
     record.dofs = record.mesh.dofs;
     record.extent = extent_of(mesh, team);
-    DomainPoints const points(mesh, team, requested_points(config));
-    auto const requested = check_requests(config, mesh, team, points.inside(), record.extent);
-    warn(warnings_of_moved(config, points.moved()));
+    DomainPoints const points(mesh, team, requested_points(config, outputs.point_sets()));
+    auto const notes = check_requests(config, outputs, mesh, team, points.inside(), record.extent);
+    warn(warnings_of_moved(config, outputs.point_sets(), points.moved()));
     if (mesh.around)  // the first rank, which tells, has cells
       warn(warnings_of_moved_sources(config, mesh.around->point_loads().moved));
-    warn(warnings_of_sides(config, mesh.whole, points.sides()));
-    team.together([&] { require_pictures_in_mesh(config, record.extent); });
+    warn(warnings_of_sides(config, outputs.point_sets(), mesh.whole, points.sides()));
     log.report(Stage::mesh,
                with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns" + cut_text(mesh, team));
     if (auto const idle = sum_over(team.communicator(), std::int64_t{mesh.own ? 0 : 1}); idle > 0)
       console.warning(std::to_string(idle) + " of " + std::to_string(team.size()) +
                       " ranks have no cells: the mesh has no better division");
-    for (std::string const& note : requested->notes())
+    for (std::string const& note : notes)
       console.line("    " + note);
 
     auto const system = record.clock.time(Stage::assembly, [&] { return assemble(mesh, team, config, plan, device); });
@@ -173,7 +171,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     std::span<double const> u = mesh.of_own_cells(u_around, of_own_cells);
     bool const finite = !any_of_ranks(team.communicator(), first_not_finite(u) < u.size());
     std::vector<assembly::PointValues> at_points;
-    bool measured = false;
+    std::vector<assembly::PointValues const*> for_outputs;
     log.unless_interrupted("while quantities and errors were computed", [&] {
       record.clock.time(Stage::verify, [&] {
         if (finite) {
@@ -193,34 +191,21 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
               quantities);
           at_points = points.values(u);
           team.on_first([&] {
-            record.quantities = requested->evaluate(quantities, record.integral_f, at_points);
+            record.quantities = quantity_table(config, mesh.whole, quantities, record.integral_f, at_points);
             warn(warnings_of_quantities(config, record.quantities));
           });
           warn(warnings_of_data(config, data_of(mesh, team, config), quantities));
-          measured = true;
+          for (std::size_t i = 0; i < at_points.size(); ++i)
+            for_outputs.push_back(points.inside()[i] ? &at_points[i] : nullptr);
         }
         if (config.problem.exact)
           record.errors = errors_of(mesh, team, u);
       });
     });
-    SolutionFiles files(config, mesh, team, u_around, u);
-    HostVector<double> unknowns;  // of the whole mesh, where they are kept
+    Solution solution{mesh, team, record, u_around, u, finite, std::move(for_outputs)};
     results.output(
-        log,
-        [&](std::filesystem::path const& folder) {
-          if (internal.keep_unknowns && finite)  // before files are made, so that it is kept where that fails
-            unknowns = gathered_values(mesh.of_own_rows(u_around), mesh.row_numbers(), team);
-          files.make(folder, record, record.extent, finite);
-        },
-        [&](ResultsDirectory& directory) {
-          if (!unknowns.empty())
-            write_snapshot(unknowns, directory);
-          for (std::string const& note : files.write(record, directory))
-            log.warn(note);
-          if (measured)
-            requested->write_files(at_points, directory);
-          files.write_surface(directory);
-        });
+        log, [&](std::filesystem::path const& folder) { outputs.make(solution, folder); },
+        [&](ResultsDirectory& directory) { outputs.write(solution, log, directory); });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
       results.analysis(log, [&](ResultsDirectory* directory) {
         return analyse_run({config, mesh, team, *system, solver.matrix(), u, record.extent}, record, device.context(), directory,

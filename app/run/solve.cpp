@@ -192,7 +192,7 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
   team.on_first([&] { require_files(*config.system); });
   InternalRunOptions internal;
   internal.team = team;
-  Results results(config, options, internal);
+  Results results(config, options, internal, {"solution.mtx", "solution_low.mtx"});
   RunLog log(config, options, console);
   RunDevice device(config.backend, options.threads, team, log);
   log.begin(config.system->matrix + team.on_ranks());
