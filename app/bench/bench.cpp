@@ -52,12 +52,7 @@ void measure(BenchSource const& source, Benchmark& benchmark, BenchSession& sess
 
 ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console, Team& team) {
   std::vector<BenchSource> sources;
-  team.together([&] {
-    if (!team.is_alone() && options.kind == BenchKind::convert)
-      throw InputError("'poisson bench convert' measures one rank, and only 'poisson bench spmv' and 'bench solve' several; run it "
-                       "without mpirun");
-    sources = bench_sources(options, problem);
-  });
+  team.together([&] { sources = bench_sources(options, problem); });
   team.on_first([&] { require_matrix_files(options); });
   auto const body = [&](BenchSession& session) {
     session.report["options"] = json_of(options);

@@ -10,6 +10,7 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/elements/block_system.hpp"
 #include "gpu/formats/box.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/box.hpp"
@@ -21,6 +22,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -92,31 +94,17 @@ BenchMatrix with_sizes(BenchMatrix matrix, Communicator& ranks) {
   CsrView const& a = matrix.csr->view();
   matrix.n_rows = sum_over(ranks, a.n_rows);
   matrix.n_columns = sum_over(ranks, a.n_columns);
-  matrix.nnz = sum_over(ranks, a.nnz + (matrix.rows ? matrix.rows->split.couplings->nnz() : 0));
-  matrix.csr_bytes = sum_over(ranks, matrix.csr->bytes() + (matrix.rows ? matrix.rows->split.couplings->bytes() : 0));
+  matrix.nnz = sum_over(ranks, a.nnz + matrix.rows.split.couplings->nnz());
+  CsrMatrix const& couplings = *matrix.rows.split.couplings;
+  matrix.csr_bytes = sum_over(ranks, matrix.csr->bytes() + (couplings.n_rows > 0 ? couplings.bytes() : 0));
   return matrix;
 }
 
-BenchMatrix in_memory_of(Context& context, CsrMatrix csr) {
-  require_memory(context, csr.bytes(), "the matrix in csr");
-  BenchMatrix result;
-  result.csr = std::make_unique<Csr>(std::make_shared<CsrMatrix const>(std::move(csr)), context);
-  return with_sizes(std::move(result), alone());
-}
-
-BenchMatrix in_memory_of(Context& context, assembly::LinearSystem system) {
-  BenchMatrix result = in_memory_of(context, std::move(system.matrix));
-  result.rhs = std::move(system.rhs);
-  result.constant_null_space = is_singular(system);
-  return result;
-}
-
 /// The rows of this rank. Collective.
-BenchMatrix in_memory_of(Context& context, RankRows rows, bool symmetric, Team& team) {
+BenchMatrix in_memory_of(Context& context, RankRows rows, Team& team) {
   BenchMatrix result;
   team.together([&] {
-    BenchRows& own = result.rows.emplace();
-    own.symmetric = symmetric;
+    BenchRows& own = result.rows;
     own.split = split(rows);
     CsrMatrix& whole_rows = own.rim_rows;
     whole_rows.n_rows = std::ssize(own.split.rim);
@@ -131,7 +119,7 @@ BenchMatrix in_memory_of(Context& context, RankRows rows, bool symmetric, Team& 
     own.neighbors = std::move(rows.neighbors);
     rows.matrix.reset();
     auto const local = std::move(own.split.local);
-    require_memory(context, local->bytes(), "the rank's matrix in csr");
+    require_memory(context, local->bytes(), "the matrix in csr");
     result.csr = std::make_unique<Csr>(local, context);
   });
   return with_sizes(std::move(result), team.communicator());
@@ -139,107 +127,86 @@ BenchMatrix in_memory_of(Context& context, RankRows rows, bool symmetric, Team& 
 
 /// What `make` returns, which the first rank calls; shared out. Collective.
 template <class Make>
-BenchMatrix shared_by_first(Context& context, Make const& make, Team& team) {
+BenchMatrix of_rows(Context& context, Make const& make, Team& team) {
   std::shared_ptr<CsrMatrix const> csr;
   int symmetric = 0;
   team.on_first([&] {
     csr = std::make_shared<CsrMatrix const>(make());
-    if (csr->n_rows != csr->n_columns)
-      throw InputError("the matrix has " + std::to_string(csr->n_rows) + " rows and " + std::to_string(csr->n_columns) +
-                       " columns; several ranks share matrices with as many rows as columns");
-    symmetric = find_symmetry(view_of(*csr)).first ? 0 : 1;
+    symmetric = csr->n_rows == csr->n_columns && !find_symmetry(view_of(*csr)).first ? 1 : 0;
   });
-  RankRows rows = shared_out(std::move(csr), {}, team).rows;
-  return in_memory_of(context, std::move(rows), of_first(team.communicator(), symmetric) != 0, team);
+  BenchMatrix result = in_memory_of(context, shared_out(std::move(csr), {}, team).rows, team);
+  result.symmetric = of_first(team.communicator(), symmetric) != 0;
+  return result;
 }
 
-/// What `make` returns; of several ranks the first calls it, and shares it out.
-template <class Make>
-BenchMatrix of_rows(Context& context, Make const& make, Team& team) {
-  return !team.is_alone() ? shared_by_first(context, make, team) : in_memory_of(context, make());
+std::string cube(std::int64_t n) {
+  return std::to_string(n) + "^3";
 }
 
-/// The rows of this rank's block of box_laplacian(n, n, n). Collective.
+/// Sets the rows of the rim of a block of box_laplacian(n, n, n). `places`: of the nodes of the block and around it.
+void set_rim(BenchRows& own, NodeBox const& block, std::int64_t n, std::span<std::int32_t const> places) {
+  NodeBox around;
+  for (std::size_t d = 0; d < 3; ++d) {
+    around.low[d] = std::max<std::int64_t>(block.low[d] - 1, 0);
+    around.high[d] = std::min(block.high[d] + 1, n);
+  }
+  std::vector<std::int32_t> const rim = nodes_on_rim(around, block);
+  RimEntries entries;
+  for (int e = 0; e < std::ssize(entries); ++e)
+    entries[static_cast<std::size_t>(e)].assign(rim.size(), Box::weight((e % 3 != 1) + (e / 3 % 3 != 1) + (e / 9 != 1)));
+  BlockSystem rows = rows_of_rim(around, block, rim, places, entries);
+  own.split = std::move(rows.rows);
+  own.rim_rows = std::move(rows.rim_rows);
+}
+
+/// The rows of this rank's block of box_laplacian(n, n, n), n > 1. Collective.
 BenchMatrix block_of_box(Context& context, std::int64_t n, Team& team) {
   BenchMatrix result;
   team.together([&] {
     std::int64_t const cells = n - 1;
     assembly::BoxPartition const partition({cells, cells, cells}, 1, team.size());
-    BenchRows& own = result.rows.emplace();
+    BenchRows& own = result.rows;
     own.blocks = std::make_shared<RankBlocks const>(partition.node_blocks());
     own.neighbors = partition.neighbors(team.rank());
-    auto couplings = std::make_shared<CsrMatrix>();
-    couplings->row_ptr.push_back(0);
-    own.rim_rows.row_ptr.push_back(0);
     NodeBox const block = own.blocks->own[static_cast<std::size_t>(team.rank())];
+    if (own.neighbors.empty()) {
+      auto none = std::make_shared<CsrMatrix>();
+      none->row_ptr.push_back(0);
+      own.split = split({{}, std::move(none)});
+    } else {
+      set_rim(own, block, n, partition.places(team.rank()));
+    }
     if (block.size() == 0) {
-      own.split.couplings = std::move(couplings);
-      auto empty = std::make_shared<CsrMatrix>();
-      empty->row_ptr.push_back(0);
-      result.csr = std::make_unique<Csr>(std::move(empty), context);
+      result.csr = std::make_unique<Csr>(own.split.local, context);
       return;
     }
     require_memory(
         context, CsrMatrix::csr_bytes(block.size(), (3 * block.count(0) - 2) * (3 * block.count(1) - 2) * (3 * block.count(2) - 2)),
-        "the rank's block of a box of " + std::to_string(n) + "^3 nodes in csr");
+        "a box of " + cube(n) + " nodes in csr");
     result.csr = box_laplacian(context, block.count(0), block.count(1), block.count(2));  // which has no boundary in it
-    // Rows with ghosts.
-    NodeBox around;  // what the places are numbered in
-    for (std::size_t d = 0; d < 3; ++d) {
-      around.low[d] = std::max<std::int64_t>(block.low[d] - 1, 0);
-      around.high[d] = std::min(block.high[d] + 1, n);
+    if (team.is_alone()) {                                                                // multigrid has its levels from these
+      result.box_nodes = {n, n, n};
+      own.blocks.reset();
     }
-    auto const places = partition.places(team.rank());
-    std::vector<std::pair<std::int32_t, double>> entries;
-    block.for_all([&](std::array<std::int64_t, 3> const& node) {
-      NodeBox near;
-      bool inner = true;
-      for (std::size_t d = 0; d < 3; ++d) {
-        near.low[d] = std::max(node[d] - 1, around.low[d]);
-        near.high[d] = std::min(node[d] + 2, around.high[d]);
-        inner = inner && near.low[d] >= block.low[d] && near.high[d] <= block.high[d];
-      }
-      if (inner)
-        return;
-      entries.clear();
-      near.for_all([&](std::array<std::int64_t, 3> const& other) {
-        int differing = 0;
-        for (std::size_t d = 0; d < 3; ++d)
-          differing += other[d] != node[d] ? 1 : 0;
-        entries.emplace_back(places[static_cast<std::size_t>(around.index(other))], Box::weight(differing));
-      });
-      std::sort(entries.begin(), entries.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
-      for (auto const& [place, value] : entries) {
-        own.rim_rows.columns.push_back(place);
-        own.rim_rows.values.push_back(value);
-        if (place >= block.size()) {
-          couplings->columns.push_back(static_cast<std::int32_t>(place - block.size()));
-          couplings->values.push_back(value);
-        }
-      }
-      own.rim_rows.row_ptr.push_back(static_cast<std::int64_t>(own.rim_rows.columns.size()));
-      couplings->row_ptr.push_back(static_cast<std::int64_t>(couplings->columns.size()));
-      own.split.rim.push_back(static_cast<std::int32_t>(block.index(node)));
-    });
-    own.rim_rows.n_rows = couplings->n_rows = std::ssize(own.split.rim);
-    for (RankNeighbor const& neighbor : own.neighbors)
-      couplings->n_columns += neighbor.n_ghosts;
-    own.rim_rows.n_columns = block.size() + couplings->n_columns;
-    own.split.couplings = std::move(couplings);
   });
   return with_sizes(std::move(result), team.communicator());
 }
 
 /// The problem of a configuration, each rank with its rows. Collective.
 BenchMatrix rows_of_problem(Context& context, RunConfig config, Team& team) {
-  if (team.is_alone())
-    return in_memory_of(context, assembly::Discretization(problem_of(config)).assemble());
   config.matrix = {};
   config.matrix.format = Format::csr;
   Domain mesh = make_domain(config, team);
+  if (mesh.is_whole()) {
+    assembly::LinearSystem system = mesh.own->assemble();
+    BenchMatrix result = in_memory_of(context, {{}, std::make_shared<CsrMatrix const>(std::move(system.matrix))}, team);
+    result.rhs = std::move(system.rhs);
+    result.constant_null_space = is_singular(system);
+    return result;
+  }
   RankSystem system(mesh, team, config, context);
-  BenchMatrix result = in_memory_of(context, system.take_rows(), true, team);
-  result.rows->numbers = mesh.row_numbers();
+  BenchMatrix result = in_memory_of(context, system.take_rows(), team);
+  result.rows.numbers = mesh.row_numbers();
   result.rhs = system.rhs();
   result.constant_null_space = system.is_singular();
   return result;
@@ -259,26 +226,15 @@ assembly::ProblemSpec box_problem(std::int64_t cells, int order, bool to_solve) 
   return problem;
 }
 
-std::string cube(std::int64_t n) {
-  return std::to_string(n) + "^3";
-}
-
 BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
   if (order == 1)
     return {"box, " + cube(nodes) + " nodes",
             "box",
             [nodes](Context& context, Team& team) {
-              if (!team.is_alone() && nodes > 1)
+              if (nodes > 1)
                 return block_of_box(context, nodes, team);
-              std::int64_t const n_rows = nodes * nodes * nodes, side = 3 * nodes - 2;
-              require_memory(context, CsrMatrix::csr_bytes(n_rows, side * side * side),
-                             "a box of " + cube(nodes) + " nodes in csr");
-              BenchMatrix result;
-              result.csr = box_laplacian(context, nodes, nodes, nodes);
-              result.box_nodes = {nodes, nodes, nodes};
-              return !team.is_alone() ? shared_by_first(
-                                            context, [&] { return result.csr->to_csr(); }, team)
-                                      : with_sizes(std::move(result), alone());
+              return of_rows(
+                  context, [&] { return box_laplacian(context, 1, 1, 1)->to_csr(); }, team);
             },
             {"--nodes", std::to_string(nodes)}};
   std::int64_t const cells = std::max<std::int64_t>((nodes - 1) / order, 1);
@@ -302,8 +258,7 @@ BenchSource file_source(std::string const& path) {
                 [&] {
                   CooMatrix read = read_matrix_market(path);
                   CsrMatrix csr = csr_from_coo(read);
-                  if (team.is_alone())  // conversions are measured on one rank
-                    coo = std::move(read);
+                  coo = std::move(read);
                   return csr;
                 },
                 team);

@@ -17,24 +17,23 @@
 
 namespace poisson::app {
 
-/// What several ranks have of a matrix besides the couplings of own rows with each other.
+/// What a rank has of a matrix besides the couplings of own rows with each other. Without other ranks there is no rim.
 struct BenchRows {
   SplitRows split;     ///< without `local`
   CsrMatrix rim_rows;  ///< the whole rows of the rim; columns are own rows, then ghosts
   std::vector<RankNeighbor> neighbors;
   std::vector<std::int64_t> numbers;         ///< of own rows, without `blocks`: see NumberedRows
   std::shared_ptr<RankBlocks const> blocks;  ///< see SolverOptions
-  bool symmetric = true;                     ///< the matrix of all rows
 };
 
 /// A matrix to be measured, in the memory of a backend.
 struct BenchMatrix {
-  std::unique_ptr<Csr> csr;                                        ///< on several ranks the couplings of own rows with each other
-  std::optional<BenchRows> rows{};                                 ///< on several ranks only
+  std::unique_ptr<Csr> csr;  ///< the couplings of own rows with each other
+  BenchRows rows{};
   std::int64_t n_rows = 0, n_columns = 0, nnz = 0, csr_bytes = 0;  ///< of all ranks
   std::optional<CooMatrix> coo;                                    ///< only if it was given as a list of entries
   HostVector<double> rhs;                                          ///< right-hand side of a problem; empty: none
-  bool constant_null_space = false;
+  bool symmetric = true, constant_null_space = false;
   std::array<std::int64_t, 3> box_nodes{};  ///< see SolverOptions
 };
 

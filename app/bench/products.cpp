@@ -3,8 +3,6 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/core/row_map.hpp"
-#include "gpu/formats/cost.hpp"
-#include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
 #include "gpu/kernels/measure.hpp"
@@ -77,28 +75,32 @@ private:
   using Check = std::function<double(Array<double> const& y)>;
 
   Check check_of(BenchMatrix const& matrix, Array<double> const& x, HostVector<double> const& x_host) {
-    if (!matrix.rows)
-      return [&, this](Array<double> const& y) {
-        return kernels_for<CheckKernels>(session_.context).largest_error(session_.context, matrix.csr->view(), x.data(), y.data());
-      };
-    // With several ranks, the product is checked on the host. The check takes all entries of own rows, and x with the values of
-    // other ranks.
+    // If rows are coupled with those of other ranks, the product is checked on the host. The check takes all entries of own rows,
+    // and x with the values of other ranks.
     std::shared_ptr<Context> const host = make_context(Backend::cpu);
-    BenchRows const& rows = *matrix.rows;
+    BenchRows const& rows = matrix.rows;
     auto const ghosts = values_of_ghosts<double>(session_.ranks, rows.neighbors, x_host);
-    std::int64_t const n_ghosts = std::ssize(ghosts);
-    HostVector<double> all = x_host;
-    all.insert(all.end(), ghosts.begin(), ghosts.end());
+    HostVector<double> all;
     std::shared_ptr<Csr const> whole;
     session_.team.together([&] {
+      if (ghosts.empty())
+        return;
       require_memory(*host, 2 * matrix.csr->bytes(), "the rank's matrix in csr, to check products,");
-      auto joined = std::make_shared<CsrMatrix const>(join_rows(matrix.csr->to_csr(), rows.split.rim, rows.rim_rows, n_ghosts));
+      auto joined =
+          std::make_shared<CsrMatrix const>(join_rows(matrix.csr->to_csr(), rows.split.rim, rows.rim_rows, std::ssize(ghosts)));
       whole = std::make_shared<Csr const>(std::move(joined), *host);
+      all = x_host;
+      all.insert(all.end(), ghosts.begin(), ghosts.end());
     });
-    return [host, whole, all, this](Array<double> const& y) {
-      HostVector<double> on_host(static_cast<std::size_t>(y.size()));
-      y.download(on_host);
-      double const mine = on_host.empty() ? 0 : CheckKernels::cpu().largest_error(*host, whole->view(), all.data(), on_host.data());
+    return [host, whole, all, &matrix, &x, this](Array<double> const& y) {
+      double mine = 0;
+      if (whole != nullptr) {
+        HostVector<double> on_host(static_cast<std::size_t>(y.size()));
+        y.download(on_host);
+        mine = CheckKernels::cpu().largest_error(*host, whole->view(), all.data(), on_host.data());
+      } else if (y.size() > 0) {
+        mine = kernels_for<CheckKernels>(session_.context).largest_error(session_.context, matrix.csr->view(), x.data(), y.data());
+      }
       return max_over(session_.ranks, mine);
     };
   }
@@ -131,8 +133,6 @@ private:
     double cusparse_seconds = std::nan("");
     auto const finish = [&] {  // also after an interrupt: what there is
       products_table(matrix, rows, csr_time.median, cusparse_seconds);
-      if (session_.ranks.is_alone())
-        judge_auto(csr, rows);
       auto& results = session_.of_matrix()["results"];
       for (std::size_t i = 0; i < results.size(); ++i)
         if (!std::isnan(cusparse_seconds))
@@ -184,6 +184,7 @@ private:
       throw;
     }
     finish();
+    judge_auto(csr, rows);
   }
 
   void add_result(char const* list, json entry, BenchMatrix const& matrix, Measured const& row, double csr_seconds, double error) {
@@ -238,19 +239,19 @@ private:
   }
 
   /// The format that `auto` picks, with the first slice size, and how much longer it took than the fastest format measured.
+  /// Collective.
   void judge_auto(Csr const& csr, std::vector<Measured> const& rows) {
-    FormatOptions options = variants_.front().options;
-    options.slice_size = options_.slice_sizes.front();
     auto const products = static_cast<double>(options_.products);
     auto const total_seconds = [&](Measured const& row) { return row.conversion + products * row.time.median; };
     std::vector<Measured> own;
     for (Measured const& row : rows)
-      if (row.variant != nullptr && (!is_sliced(row.variant->format) || row.variant->options.slice_size == options.slice_size))
+      if (row.variant != nullptr &&
+          (!is_sliced(row.variant->format) || row.variant->options.slice_size == options_.slice_sizes.front()))
         own.push_back(row);
     if (own.empty() || !options_.formats.empty())
       return;
     Timer const timer;
-    FormatChoice const choice = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth});
+    FormatChoice const choice = choice_of_auto(csr, options_, products, session_);
     double const seconds = timer.seconds();
     Measured const& fastest = *std::min_element(own.begin(), own.end(),
                                                 [&](auto const& a, auto const& b) { return total_seconds(a) < total_seconds(b); });

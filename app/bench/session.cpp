@@ -24,7 +24,8 @@ BenchSession::BenchSession(std::string const& name, BenchTarget const& target, s
       console(out),
       team(ranks_of_it),
       ranks(ranks_of_it.communicator()),
-      no_peers(!ranks_of_it.is_alone()            ? "other libraries are measured on one rank only"
+      measures_peers(ranks.is_alone()),
+      no_peers(!measures_peers                    ? "other libraries are measured on one rank only"
                : where.backend() == Backend::cuda ? why_no_peers()
                                                   : no_cuda) {
   auto const measured = [&](auto const& measure) {  // by all at the same time, since they may share memory
@@ -39,10 +40,10 @@ BenchSession::BenchSession(std::string const& name, BenchTarget const& target, s
     console.line(target.backend || no_cuda.empty() ? "  measured on the CPU backend"
                                                    : "  no CUDA device here (" + no_cuda + "): measured on the CPU backend");
   console.table({{"device", device.name},
-                 {"threads", std::to_string(thread_count()) + (!team.is_alone() ? " on the host for each rank" : " on the host")},
+                 {"threads", std::to_string(thread_count()) + " on the host" + (measures_peers ? "" : " for each rank")},
                  {"bandwidth", "copy " + number_text(copy_bandwidth / 1e9, 4) + " GB/s (read and written), read " +
                                    number_text(read_bandwidth / 1e9, 4) + " GB/s"}});
-  if ((context.backend() == Backend::cuda || !team.is_alone()) && !no_peers.empty())
+  if (no_peers != no_cuda)
     console.line("  peers are left out: " + no_peers);
   report = {{"poisson_version", POISSON_VERSION},
             {"bench", name},
@@ -169,28 +170,42 @@ double conversion_seconds(Matrix const& matrix) {
   return matrix.convert_seconds + matrix.transfer_seconds;
 }
 
+FormatChoice choice_of_auto(Csr const& csr, BenchOptions const& options, double products, BenchSession& session) {
+  FormatOptions format_options;
+  format_options.slice_size = options.slice_sizes.front();
+  format_options.sigma = options.sigma;
+  format_options.threads_per_row = options.threads_per_row;
+  FormatChoice choice;
+  session.team.on_first([&] {
+    choice =
+        choose_format(csr, format_options, session.context.backend(), {products, session.copy_bandwidth / session.team.size()});
+  });
+  choice.format = of_first(session.ranks, choice.format);
+  return choice;
+}
+
 Converted convert(BenchMatrix const& matrix, Variant const& variant, BenchSession& session) {
   Csr const& csr = *matrix.csr;
-  Format const format = matrix.rows && csr.n_rows() == 0 ? Format::csr : variant.format;
+  Format const format = csr.n_rows() == 0 ? Format::csr : variant.format;
   Converted result;
+  std::unique_ptr<Matrix> local;
   session.working("converting to " + variant.label);
   session.team.together([&] {
     if (session.context.backend() == Backend::cpu && !shares_csr(format))
       require_memory(session.context, csr.bytes(), "one more matrix, about as large as csr,");
-    result.matrix = repeated([&] { return make_matrix(format, csr, variant.options); }, conversion_seconds, result.seconds);
+    local = repeated([&] { return make_matrix(format, csr, variant.options); }, conversion_seconds, result.seconds);
   });
   result.seconds = shares_csr(variant.format) && variant.options.precision == MatrixPrecision::double_
                        ? 0
                        : max_over(session.ranks, result.seconds);
-  result.bytes = result.matrix->bytes();
-  result.padding_ratio = result.matrix->padding_ratio();
-  if (!matrix.rows)
-    return result;
-  auto const entries = static_cast<double>(csr.view().nnz);  // of this rank
-  result.padding_ratio = sum_over(session.ranks, result.padding_ratio * entries) / sum_over(session.ranks, entries);
-  result.of_ranks =
-      std::make_unique<RankMatrix>(std::move(result.matrix), matrix.rows->split, matrix.rows->neighbors, session.ranks);
-  result.bytes = sum_over(session.ranks, result.of_ranks->bytes());
+  result.padding_ratio = local->padding_ratio();
+  if (any_of_ranks(session.ranks, result.padding_ratio != of_first(session.ranks, result.padding_ratio))) {
+    auto const entries = static_cast<double>(csr.view().nnz);  // of this rank
+    result.padding_ratio = sum_over(session.ranks, result.padding_ratio * entries) / sum_over(session.ranks, entries);
+  }
+  result.matrix =
+      std::make_unique<SharedMatrix>(session.team, RankRows{matrix.rows.neighbors, nullptr}, matrix.rows.split, std::move(local));
+  result.bytes = sum_over(session.ranks, result.matrix->bytes());
   return result;
 }
 

@@ -4,10 +4,11 @@
 #include "app/bench/matrices.hpp"
 #include "app/io/console.hpp"
 #include "app/launch/team.hpp"
+#include "app/run/shared_matrix.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
+#include "gpu/formats/cost.hpp"
 #include "gpu/formats/format.hpp"
-#include "gpu/formats/rank_matrix.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -34,8 +35,9 @@ public:
   Console& console;
   Team& team;
   Communicator& ranks;                            ///< those of the team
+  bool measures_peers;                            ///< other libraries are measured on one rank only
   double copy_bandwidth = 0, read_bandwidth = 0;  ///< bytes per second, of all ranks at the same time
-  std::string no_peers;                           ///< why no other library is measured; empty: they are
+  std::string no_peers;                           ///< why no other library is measured on a device; empty: they are
   json report;
   bool correct = true;  ///< no result was wrong
 
@@ -100,21 +102,20 @@ struct Variant {
 /// Whether a format shares the arrays of csr, so that conversion takes no time.
 [[nodiscard]] bool shares_csr(Format format);
 [[nodiscard]] double conversion_seconds(Matrix const& matrix);
+/// The choice of `auto` for so many products, with the first slice size of `options`: all ranks take the format of the first one.
+/// Collective.
+[[nodiscard]] FormatChoice choice_of_auto(Csr const& csr, BenchOptions const& options, double products, BenchSession& session);
 
-/// A matrix in a format; of several ranks with the couplings of their rows.
+/// A matrix in a format.
 struct Converted {
-  std::unique_ptr<Matrix> matrix;        ///< of one rank, else null
-  std::unique_ptr<RankMatrix> of_ranks;  ///< of several
-  double seconds = 0;                    ///< of the conversion, of the slowest rank
-  std::int64_t bytes = 0;                ///< of all ranks
-  double padding_ratio = 1;              ///< of all stored entries
+  std::unique_ptr<SharedMatrix> matrix;
+  double seconds = 0;        ///< of the conversion, of the slowest rank
+  std::int64_t bytes = 0;    ///< of all ranks
+  double padding_ratio = 1;  ///< of all stored entries
 
-  [[nodiscard]] MultiPrecisionOperator const& product() const {
-    return of_ranks ? static_cast<MultiPrecisionOperator const&>(*of_ranks) : *matrix;
-  }
+  [[nodiscard]] MultiPrecisionOperator const& product() const { return matrix->for_solver(); }
 };
-/// Converts the matrix, several times. Collective where there are ranks; a rank without rows takes csr. Throws what make_matrix
-/// throws, and Interrupted.
+/// Converts the matrix, several times. A rank without rows takes csr. Collective. Throws what make_matrix throws, and Interrupted.
 [[nodiscard]] Converted convert(BenchMatrix const& matrix, Variant const& variant, BenchSession& session);
 
 /// Formats `value` as printf("%.*f") does.

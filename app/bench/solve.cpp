@@ -3,10 +3,8 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/row_map.hpp"
-#include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
-#include "gpu/kernels/conversion.hpp"
 #include "gpu/peers/peers.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "gpu/solvers/true_residual.hpp"
@@ -138,15 +136,13 @@ public:
   void measure(BenchSource const& source, BenchMatrix const& matrix) override {
     Csr const& csr = *matrix.csr;
     CsrView const& a = csr.view();
-    rows_ = matrix.rows ? &*matrix.rows : nullptr;
+    rows_ = &matrix.rows;
     if (a.n_rows != a.n_columns)
       throw InputError(source.name + ": the matrix has " + std::to_string(a.n_rows) + " rows and " + std::to_string(a.n_columns) +
                        " columns; a system to solve needs as many rows as columns");
     session_.working("looking at " + source.name);
     n_of_all_ = matrix.n_rows;
-    bool const symmetric = rows_ != nullptr
-                               ? rows_->symmetric
-                               : kernels_for<ConversionKernels>(session_.context).analyse(session_.context, a, true).symmetric;
+    bool const symmetric = matrix.symmetric;
     bool const has_rhs = any_of_ranks(session_.ranks, !matrix.rhs.empty());  // not all ranks have rows
     b_ = !has_rhs ? HostVector<double>(static_cast<std::size_t>(a.n_rows), 1.0) : matrix.rhs;
     b_norm_ = norm_over(session_.ranks, norm(b_));
@@ -198,7 +194,7 @@ private:
   /// The peers do conjugate gradients.
   [[nodiscard]] bool peers_wanted(bool symmetric) const {
     auto const methods = methods_for(symmetric);
-    return symmetric && session_.ranks.is_alone() && session_.context.backend() == Backend::cuda &&
+    return symmetric && session_.measures_peers && session_.context.backend() == Backend::cuda &&
            std::find(methods.begin(), methods.end(), Method::cg) != methods.end();
   }
 
@@ -206,7 +202,7 @@ private:
   [[nodiscard]] bool multigrid_peer_wanted(bool symmetric) const {
     auto const methods = methods_for(symmetric);
     auto const& preconditioners = options_.preconditioners;
-    return symmetric && session_.ranks.is_alone() && std::find(methods.begin(), methods.end(), Method::cg) != methods.end() &&
+    return symmetric && session_.measures_peers && std::find(methods.begin(), methods.end(), Method::cg) != methods.end() &&
            std::find(preconditioners.begin(), preconditioners.end(), PreconditionerKind::multigrid) != preconditioners.end();
   }
 
@@ -226,19 +222,14 @@ private:
   std::vector<Variant> formats_in_double(Csr const& csr, bool symmetric) {
     std::vector<Variant> result;
     if (options_.automatic) {
-      FormatOptions options;
-      options.slice_size = options_.slice_sizes.front();
-      options.sigma = options_.sigma;
-      options.threads_per_row = options_.threads_per_row;
       double const products = expected_products(n_of_all_, options_.tolerance, options_.max_iterations,
                                                 products_per_iteration(methods_for(symmetric).front()));
-      Format format{};
-      session_.team.together([&] {  // of several ranks that of the first decides
-        if (session_.team.is_first())
-          format = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth}).format;
-      });
-      format = of_first(session_.ranks, format);
-      result.push_back({format, options, "auto: " + std::string(name_of(format))});
+      Variant variant{choice_of_auto(csr, options_, products, session_).format, {}, ""};
+      variant.options.slice_size = options_.slice_sizes.front();
+      variant.options.sigma = options_.sigma;
+      variant.options.threads_per_row = options_.threads_per_row;
+      variant.label = "auto: " + std::string(name_of(variant.format));
+      result.push_back(std::move(variant));
     }
     if (!options_.automatic || !options_.formats.empty())
       for (Variant& variant : variants(options_))
@@ -298,12 +289,9 @@ private:
     options.max_iterations = options_.max_iterations;
     options.constant_null_space = constant_null_space_;
     options.box_nodes = box_nodes_;
-    if (Communicator& ranks = session_.ranks; !ranks.is_alone()) {
-      options.ranks = ranks;
-      options.blocks = rows_->blocks;
-      options.csr = {};
-      options.rows_of_rank = [&] { return rows_of_rank(); };
-    }
+    options.ranks = session_.ranks;
+    options.blocks = rows_->blocks;
+    options.rows_of_rank = [&] { return rows_of_rank(); };
     session_.working("solving with " + label);
     Solved solved;
     std::vector<double> seconds, setup, whole;
@@ -377,7 +365,7 @@ private:
     return b_norm_ == 0 ? of_r : of_r / b_norm_;
   }
 
-  /// On several ranks, where a preconditioner needs entries. A block's numbers are made here, since few runs need them.
+  /// For a preconditioner that needs the entries of several ranks. A block's numbers are made here, since few runs need them.
   NumberedRows rows_of_rank() const {
     NumberedRows result{{rows_->neighbors, std::make_shared<CsrMatrix const>(join_rows(
                                                *host_csr_, rows_->split.rim, rows_->rim_rows, rows_->split.couplings->n_columns))},
@@ -390,10 +378,8 @@ private:
     return result;
   }
 
-  /// On several ranks: the residual in rows that are coupled with other ranks'. Collective.
+  /// The residual in rows that are coupled with other ranks'. Collective.
   void correct_rim(HostVector<double> const& x, HostVector<double> const& x_low, bool extended, HostVector<double>& r) {
-    if (rows_ == nullptr)
-      return;
     auto const with_ghosts = [&](HostVector<double> const& own) {
       auto const ghosts = values_of_ghosts<double>(session_.ranks, rows_->neighbors, own);
       HostVector<double> all = own;
@@ -535,7 +521,7 @@ private:
 
   BenchOptions const& options_;
   BenchSession& session_;
-  BenchRows const* rows_ = nullptr;  ///< of the matrix on several ranks
+  BenchRows const* rows_ = nullptr;  ///< of the matrix
   std::int64_t n_of_all_ = 0;
   HostVector<double> b_;
   double b_norm_ = 0;

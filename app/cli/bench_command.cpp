@@ -192,34 +192,23 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
 
 }  // namespace
 
-int run_bench_on_ranks(std::vector<std::string> const& words, Team& team, std::optional<Configuration>& configuration) {
+int run_bench_command(std::vector<std::string> const& words, Team& team, int threads, std::optional<Configuration>& configuration) {
+  if (!words.empty() && words.front() == "svd")
+    return run_svd_bench_command({words.begin() + 1, words.end()});
   BenchArguments a;
   team.together([&] {
-    if (!words.empty() && words.front() == "svd")
-      throw usage_error("bench", "bench svd works on one rank only; 'poisson bench spmv' and 'bench solve' work on several");
     a = parse_bench(words);
-    if (!a.options.config.empty())
+    if (!a.help && !a.options.config.empty())
       configuration.emplace(load_configuration(a.options.config, a.sets));
   });
-  if (int const threads = threads_of_rank(team.communicator()); a.options.threads == 0)
+  if (a.help)
+    return exit_done;
+  if (a.options.threads == 0)
     a.options.threads = threads;
   if (configuration)
     require_same_configuration(configuration->config(), team);
   Console console = team.is_first() ? Console(a.quiet) : Console::silent();
   return run_bench(a.options, configuration ? &*configuration : nullptr, console, team);
-}
-
-int run_bench_command(std::vector<std::string> const& words) {
-  if (!words.empty() && words.front() == "svd")
-    return run_svd_bench_command({words.begin() + 1, words.end()});
-  BenchArguments const a = parse_bench(words);
-  if (a.help)
-    return exit_done;
-  Console console(a.quiet);
-  if (a.options.config.empty())
-    return run_bench(a.options, nullptr, console);
-  Configuration const configuration = load_configuration(a.options.config, a.sets);
-  return exit_code_of(&configuration, [&]() -> int { return run_bench(a.options, &configuration, console); });
 }
 
 }  // namespace poisson::app

@@ -9,11 +9,9 @@
 
 namespace poisson::app {
 
-/// `poisson bench`: `words` are the arguments after it. Returns the exit code. Throws InputError or EnvironmentError.
-int run_bench_command(std::vector<std::string> const& words);
-
-/// Runs `poisson bench` with the arguments `words` on several ranks. Collective. Returns the exit code. `configuration` gets the
-/// one that `words` name, also when this throws. Throws InputError or EnvironmentError.
-int run_bench_on_ranks(std::vector<std::string> const& words, Team& team, std::optional<Configuration>& configuration);
+/// `poisson bench`: `words` are the arguments after it, and `threads` are those that it takes unless they name others (0: all that
+/// the process may use). Collective. Returns the exit code. `configuration` gets the one that `words` name, also when this throws.
+/// Throws InputError or EnvironmentError.
+int run_bench_command(std::vector<std::string> const& words, Team& team, int threads, std::optional<Configuration>& configuration);
 
 }  // namespace poisson::app

@@ -240,26 +240,58 @@ void install_signal_handlers() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-void tell_of_sweep(Configuration const& configuration, Console& console) {
-  if (!configuration.config().sweep.axes.empty())
-    console.line("note: this configuration has a 'sweep', which 'poisson run' leaves out; 'poisson sweep' does it");
+/// Whether a command works on several ranks, which run one case together.
+bool works_on_ranks(std::vector<std::string> const& words) {
+  std::string const command = words.empty() ? "" : words.front(), next = words.size() > 1 ? words[1] : "";
+  return command == "run" || command == "solve" || command == "sweep" || command == "info" || command == "check" ||
+         (command == "bench" && next != "svd" && next != "convert");
 }
 
-/// `poisson run`, `poisson solve` and `poisson sweep --case K` by the ranks of a team.
-ExitCode run_case_of(std::string const& command, Arguments const& a, Configuration const& configuration, Team& team) {
-  Console console = team.is_first() ? Console(a.quiet, a.options.run.verbose) : Console::silent();
-  if (command == "solve")
-    return solve_system(configuration, a.options.run, console, team);
-  if (command == "sweep")
-    return run_sweep_case(configuration, a.sweep_case, a.options.run, console, team);
-  tell_of_sweep(configuration, console);
-  InternalRunOptions internal;
-  internal.team = team;
-  return run_case(configuration, a.options.run, console, internal);
+/// `poisson run`, `poisson solve`, `poisson bench` and `poisson sweep --case K` by the ranks of a team, each with so many threads
+/// (0: all that the process may use). What all ranks find wrong the first one tells; after what one alone finds wrong no rank goes
+/// on.
+int run_by(Team& team, int threads, std::string const& command, std::vector<std::string> const& words) {
+  std::optional<Configuration> configuration;
+  try {
+    if (command == "bench")
+      return run_bench_command(words, team, threads, configuration);
+    Arguments a;
+    team.together([&] {
+      a = parse(command, words);
+      if (a.help)
+        return;
+      if (command == "sweep" && a.sweep_case.empty())
+        throw usage_error(command, "started as " + std::to_string(team.size()) +
+                                       " ranks, which run one case: give --case K, or start the sweep without mpirun");
+      configuration.emplace(command == "solve" ? system_configuration(a.system, a.sets) : load_configuration(a.config, a.sets));
+    });
+    if (a.help)
+      return exit_done;
+    if (a.options.run.threads == 0)
+      a.options.run.threads = threads;
+    Console console = team.is_first() ? Console(a.quiet, a.options.run.verbose) : Console::silent();
+    if (command == "solve")
+      return solve_system(*configuration, a.options.run, console, team);
+    if (command == "sweep")
+      return run_sweep_case(*configuration, a.sweep_case, a.options.run, console, team);
+    if (!configuration->config().sweep.axes.empty())
+      console.line("note: this configuration has a 'sweep', which 'poisson run' leaves out; 'poisson sweep' does it");
+    InternalRunOptions internal;
+    internal.team = team;
+    return run_case(*configuration, a.options.run, console, internal);
+  } catch (...) {
+    Failure const failure = failure_of(configuration ? &*configuration : nullptr, std::current_exception());
+    if (!team.agreed()) {
+      tell_failure(told_by(team.rank(), failure.message));
+      team.communicator().end_all(failure.code);
+    }
+    if (team.is_first())
+      tell_failure(failure.message);
+    return failure.code;
+  }
 }
 
-/// `poisson run`, `poisson solve`, `poisson bench` and `poisson sweep --case K` on the ranks that a launcher has started. What all
-/// ranks find wrong the first one tells; after what one alone finds wrong no rank goes on.
+/// The same on the ranks that a launcher has started.
 int run_on_ranks(Launch const& launch, std::string const& command, std::vector<std::string> const& words) {
   std::unique_ptr<Communicator> communicator;
   try {
@@ -270,31 +302,7 @@ int run_on_ranks(Launch const& launch, std::string const& command, std::vector<s
     return exit_environment;
   }
   Team team(*communicator);
-  std::optional<Configuration> configuration;
-  try {
-    if (command == "bench")
-      return run_bench_on_ranks(words, team, configuration);
-    Arguments a;
-    team.together([&] {
-      a = parse(command, words);
-      if (command == "sweep" && a.sweep_case.empty())
-        throw usage_error(command, "started as " + std::to_string(launch.size) +
-                                       " ranks, which run one case: give --case K, or start the sweep without mpirun");
-      configuration.emplace(command == "solve" ? system_configuration(a.system, a.sets) : load_configuration(a.config, a.sets));
-    });
-    if (int const threads = threads_of_rank(*communicator); a.options.run.threads == 0)
-      a.options.run.threads = threads;
-    return run_case_of(command, a, *configuration, team);
-  } catch (...) {
-    Failure const failure = failure_of(configuration ? &*configuration : nullptr, std::current_exception());
-    if (!team.agreed()) {
-      tell_failure(told_by(team.rank(), failure.message));
-      communicator->end_all(failure.code);
-    }
-    if (team.is_first())
-      tell_failure(failure.message);
-    return failure.code;
-  }
+  return run_by(team, threads_of_rank(*communicator), command, words);
 }
 
 int info_on_ranks(Launch const& launch, std::vector<std::string> const& words) {
@@ -313,12 +321,11 @@ int run_command(std::vector<std::string> words) {
     bool const helps = std::find_if(words.begin(), words.end(), [](auto const& word) {
                          return word == "--help" || word == "-h" || word == "--version";
                        }) != words.end();
-    if (!helps && !words.empty() &&
-        (words.front() == "run" || words.front() == "solve" || words.front() == "sweep" || words.front() == "bench"))
-      return run_on_ranks(launch, words.front(), {words.begin() + 1, words.end()});
-    if (!helps && !words.empty() && words.front() == "info")
+    bool const works = works_on_ranks(words), checks = works && words.front() == "check";
+    if (!helps && works && words.front() == "info")
       return info_on_ranks(launch, {words.begin() + 1, words.end()});
-    bool const checks = !words.empty() && words.front() == "check";
+    if (!helps && works && !checks)
+      return run_on_ranks(launch, words.front(), {words.begin() + 1, words.end()});
     if (!launch.tells())  // the first one speaks for all
       return helps || checks ? exit_done : exit_usage;
     if (checks && !helps)
@@ -328,7 +335,7 @@ int run_command(std::vector<std::string> words) {
           "", "started as " + std::to_string(launch.size) +
                   " ranks, and only 'poisson run', 'solve', 'check', 'info', 'bench spmv', 'bench solve' and 'sweep --case' work "
                   "on several; found '" +
-                  (words.empty() ? "" : words.front()) + "'");
+                  (words.empty() ? "" : words.front() + (words.front() == "bench" ? " " + words[1] : "")) + "'");
   }
   if (words.empty()) {
     std::cerr << usage;
@@ -355,8 +362,8 @@ int run_command(std::vector<std::string> words) {
     throw usage_error("", "unknown command '" + command + "'" +
                               (meant.empty() ? "; there are " : "; did you mean 'poisson " + meant + "'? There are ") + known);
   }
-  if (command == "bench")
-    return run_bench_command(words);
+  if (command == "run" || command == "solve" || command == "bench")
+    return run_by(alone_team(), 0, command, words);
   if (command == "svd")
     return run_svd_command(words);
   if (command == "init")
@@ -366,12 +373,13 @@ int run_command(std::vector<std::string> words) {
   Arguments const a = parse(command, words);
   if (a.help)
     return exit_done;
+  if (!a.sweep_case.empty())
+    return run_by(alone_team(), 0, command, words);
   if (command == "info") {
     print_info();
     return exit_done;
   }
-  Configuration const configuration =
-      command == "solve" ? system_configuration(a.system, a.sets) : load_configuration(a.config, a.sets);
+  Configuration const configuration = load_configuration(a.config, a.sets);
   return exit_code_of(&configuration, [&]() -> int {
     if (command == "check") {
       if (a.options.run.threads > 0)
@@ -386,9 +394,7 @@ int run_command(std::vector<std::string> words) {
     Console console(a.quiet, a.options.run.verbose);
     if (a.collect)
       return collect_sweep(configuration, a.options.run, console);
-    if (command == "sweep" && a.sweep_case.empty())
-      return run_sweep(configuration, a.options, console);
-    return run_case_of(command, a, configuration, alone_team());
+    return run_sweep(configuration, a.options, console);
   });
 }
 

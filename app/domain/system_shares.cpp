@@ -1,11 +1,13 @@
 #include "app/domain/system_shares.hpp"
 
 #include "app/domain/packed.hpp"
+#include "gpu/core/error.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,7 +52,12 @@ SystemShare shared_out(std::shared_ptr<CsrMatrix const> matrix, HostVector<doubl
   if (team.size() == 1)
     return {{{}, std::move(matrix)}, std::move(b)};
   std::vector<std::int64_t> first_rows;
-  team.on_first([&] { first_rows = share_out_rows(*matrix, team.size()); });
+  team.on_first([&] {
+    if (matrix->n_rows != matrix->n_columns)
+      throw InputError("the matrix has " + std::to_string(matrix->n_rows) + " rows and " + std::to_string(matrix->n_columns) +
+                       " columns; several ranks share matrices with as many rows as columns");
+    first_rows = share_out_rows(*matrix, team.size());
+  });
   std::vector<char> mine;
   for (int rank = 0; rank < team.size(); ++rank) {
     std::vector<char> bytes;

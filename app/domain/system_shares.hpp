@@ -16,8 +16,8 @@ struct SystemShare {
 };
 
 /// Shares out a system that only the first rank has, and which it gives up here: rows follow each other from rank to rank, with
-/// about as many entries each (share_out_rows). On other ranks `matrix` is null. `b` may be empty. Precondition: the matrix is
-/// square. Collective.
+/// about as many entries each (share_out_rows). On other ranks `matrix` is null. `b` may be empty. Collective. Throws
+/// InputError on several ranks where the matrix is not square.
 [[nodiscard]] SystemShare shared_out(std::shared_ptr<CsrMatrix const> matrix, HostVector<double> b, Team& team);
 
 }  // namespace poisson::app

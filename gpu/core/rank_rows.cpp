@@ -10,12 +10,12 @@ namespace poisson {
 SplitRows split(RankRows const& rows) {
   CsrMatrix const& a = *rows.matrix;
   std::int64_t const n = a.n_rows, n_ghosts = rows.n_ghosts();
-  assert(a.n_columns == n + n_ghosts);
   if (n_ghosts == 0) {
     auto const none = std::make_shared<CsrMatrix>();
     none->row_ptr.push_back(0);
     return {rows.matrix, {}, none, {}};
   }
+  assert(a.n_columns == n + n_ghosts);
   // Columns ascend, so that those of ghosts are a row's last.
   auto const first_ghost = [&](std::int64_t row) {
     auto const begin = a.columns.begin() + a.row_ptr[row], end = a.columns.begin() + a.row_ptr[row + 1];

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,30 +20,7 @@ namespace {
 
 using Counts = std::array<std::int64_t, 3>;
 
-/// Own nodes that have neighbours which are not, by their places in `around`.
-std::vector<std::int32_t> nodes_on_rim(NodeBox const& around, NodeBox const& own) {
-  std::vector<std::int32_t> result;
-  auto const is_inner = [&](std::size_t d, std::int64_t i) {
-    return (i > own.low[d] || own.low[d] == around.low[d]) && (i < own.high[d] - 1 || own.high[d] == around.high[d]);
-  };
-  for (std::int64_t z = own.low[2]; z < own.high[2]; ++z)
-    for (std::int64_t y = own.low[1]; y < own.high[1]; ++y) {
-      bool const line_is_inner = is_inner(1, y) && is_inner(2, z);
-      for (std::int64_t x = own.low[0]; x < own.high[0]; ++x) {
-        if (line_is_inner && is_inner(0, x)) {
-          x = std::max(x, own.high[0] - 2);  // the last one is next
-          continue;
-        }
-        result.push_back(static_cast<std::int32_t>(around.index({x, y, z})));
-      }
-    }
-  return result;
-}
-
-constexpr int n_entries = 27;  // of a row: [13 + 9 dz + 3 dy + dx] couples it with the node at that distance
-
-/// The rows of the rim, by entries; what is not stored is -0.0.
-using RimEntries = std::array<HostVector<double>, n_entries>;
+constexpr int n_entries = std::tuple_size_v<RimEntries>;
 
 /// A block of diagonals of half_cds, and the rows of nodes on its rim.
 std::unique_ptr<Matrix> block_of(HalfCds const& matrix, NodeBox const& around, NodeBox const& own,
@@ -151,17 +129,29 @@ std::unique_ptr<Matrix> block_of(BoxOperator const& matrix, NodeBox const& aroun
 
 }  // namespace
 
-BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox const& own, std::span<std::int32_t const> places,
-                       Context& context) {
+std::vector<std::int32_t> nodes_on_rim(NodeBox const& around, NodeBox const& own) {
+  std::vector<std::int32_t> result;
+  auto const is_inner = [&](std::size_t d, std::int64_t i) {
+    return (i > own.low[d] || own.low[d] == around.low[d]) && (i < own.high[d] - 1 || own.high[d] == around.high[d]);
+  };
+  for (std::int64_t z = own.low[2]; z < own.high[2]; ++z)
+    for (std::int64_t y = own.low[1]; y < own.high[1]; ++y) {
+      bool const line_is_inner = is_inner(1, y) && is_inner(2, z);
+      for (std::int64_t x = own.low[0]; x < own.high[0]; ++x) {
+        if (line_is_inner && is_inner(0, x)) {
+          x = std::max(x, own.high[0] - 2);  // the last one is next
+          continue;
+        }
+        result.push_back(static_cast<std::int32_t>(around.index({x, y, z})));
+      }
+    }
+  return result;
+}
+
+BlockSystem rows_of_rim(NodeBox const& around, NodeBox const& own, std::span<std::int32_t const> rim,
+                        std::span<std::int32_t const> places, RimEntries const& entries) {
   BlockSystem result;
-  std::unique_ptr<Matrix> const matrix = around.take_matrix();
-  std::vector<std::int32_t> const rim = nodes_on_rim(around_nodes, own);
-  RimEntries entries;
-  auto const* const stencil = dynamic_cast<BoxOperator const*>(matrix.get());
-  result.local = stencil != nullptr ? block_of(*stencil, around_nodes, own, rim, context, entries)
-                                    : block_of(dynamic_cast<HalfCds const&>(*matrix), around_nodes, own, rim, context, entries);
-  std::int64_t const n = own.size(), n_around = around_nodes.size(), line = around_nodes.count(0),
-                     plane = line * around_nodes.count(1);
+  std::int64_t const n = own.size(), n_around = around.size(), line = around.count(0), plane = line * around.count(1);
   std::int64_t const n_ghosts = n_around - n;
   auto couplings = std::make_shared<CsrMatrix>();
   couplings->n_columns = n_ghosts;
@@ -173,14 +163,14 @@ BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox c
   std::vector<std::int32_t> of_rim;
   std::vector<std::pair<std::int32_t, double>> row;
   for (std::size_t i = 0; i < rim.size(); ++i) {
-    std::int64_t const x = rim[i] % line, y = rim[i] / line % around_nodes.count(1), z = rim[i] / plane;
+    std::int64_t const x = rim[i] % line, y = rim[i] / line % around.count(1), z = rim[i] / plane;
     row.clear();
     for (int e = 0; e < n_entries; ++e) {
       std::int64_t const i2 = x + e % 3 - 1, j2 = y + e / 3 % 3 - 1, k2 = z + e / 9 - 1;
       double const value = entries[static_cast<std::size_t>(e)][i];
-      bool const exists = i2 >= 0 && j2 >= 0 && k2 >= 0 && i2 < line && j2 < around_nodes.count(1) && k2 < around_nodes.count(2);
+      bool const exists = i2 >= 0 && j2 >= 0 && k2 >= 0 && i2 < line && j2 < around.count(1) && k2 < around.count(2);
       if (exists && is_stored(value))
-        row.emplace_back(places[static_cast<std::size_t>((k2 * around_nodes.count(1) + j2) * line + i2)], value);
+        row.emplace_back(places[static_cast<std::size_t>((k2 * around.count(1) + j2) * line + i2)], value);
     }
     for (std::size_t k = 1; k < row.size(); ++k)  // almost in order
       for (std::size_t l = k; l > 0 && row[l].first < row[l - 1].first; --l)
@@ -202,7 +192,21 @@ BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox c
   couplings->n_rows = rows.n_rows = std::ssize(of_rim);
   result.rows.rim = std::move(of_rim);
   result.rows.couplings = std::move(couplings);
+  return result;
+}
 
+BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox const& own, std::span<std::int32_t const> places,
+                       Context& context) {
+  std::unique_ptr<Matrix> const matrix = around.take_matrix();
+  std::vector<std::int32_t> const rim = nodes_on_rim(around_nodes, own);
+  RimEntries entries;
+  auto const* const stencil = dynamic_cast<BoxOperator const*>(matrix.get());
+  std::unique_ptr<Matrix> local = stencil != nullptr
+                                      ? block_of(*stencil, around_nodes, own, rim, context, entries)
+                                      : block_of(dynamic_cast<HalfCds const&>(*matrix), around_nodes, own, rim, context, entries);
+  BlockSystem result = rows_of_rim(around_nodes, own, rim, places, entries);
+  result.local = std::move(local);
+  std::int64_t const n = own.size();
   std::int64_t const row_not_finite = matrix->row_not_finite;
   if (row_not_finite >= 0)
     if (std::int32_t const place = places[static_cast<std::size_t>(row_not_finite)]; place < n)

@@ -6,9 +6,11 @@
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/elements/box_system.hpp"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace poisson {
 
@@ -19,6 +21,17 @@ struct BlockSystem {
   CsrMatrix rim_rows;             ///< the whole rows of the rim; columns are own rows, then ghosts
   HostVector<double> rhs;
 };
+
+/// Own nodes that have neighbours which are not, by their places in `around`, the box of all these.
+[[nodiscard]] std::vector<std::int32_t> nodes_on_rim(NodeBox const& around, NodeBox const& own);
+
+/// The rows of nodes on a rim, by entries: [13 + 9 dz + 3 dy + dx] couples each with the node at that distance. What is not stored
+/// is -0.0.
+using RimEntries = std::array<HostVector<double>, 27>;
+
+/// Sets `rows` and `rim_rows` of a block from the entries of nodes_on_rim. `places`: see take_block.
+[[nodiscard]] BlockSystem rows_of_rim(NodeBox const& around, NodeBox const& own, std::span<std::int32_t const> rim,
+                                      std::span<std::int32_t const> places, RimEntries const& entries);
 
 /// Makes the rows of a rank from `around`, the system of the box of cells around the rank's nodes. The matrix of `around` is in
 /// half_cds or matrix_free. It is moved out of `around`, as is the right-hand side. `around_nodes` are the nodes of that box. Where

@@ -69,7 +69,8 @@ ASKS_FOR_OTHER_RANKS = {
     "gpu/preconditioners/lanczos.cpp": 1,  # a sum that need not leave the device
     "gpu/solvers/gathered_sum.hpp": 2,  # the same
     "gpu/solvers/solver.cpp": 5,  # CUDA graphs; where levels begin
-    "app/bench/bench.cpp": 1, "app/bench/matrices.cpp": 5, "app/bench/products.cpp": 1, "app/bench/session.cpp": 3, "app/bench/solve.cpp": 3}
+    "app/bench/matrices.cpp": 1,  # levels from a box, or from blocks of it
+    "app/bench/session.cpp": 1}  # other libraries are measured on one rank only
 
 
 def test_few_places_ask_whether_there_are_other_ranks():
