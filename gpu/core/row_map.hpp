@@ -86,6 +86,8 @@ struct RowMap {
   /// Own rows and ghosts.
   [[nodiscard]] std::int64_t n_here() const { return n_own() + std::ssize(ghosts); }
   [[nodiscard]] std::int64_t n_of_all() const { return first.back(); }
+  /// Whether it is of several ranks; the same on all. Else this rank has all rows.
+  [[nodiscard]] bool is_shared() const { return first.size() > 2; }
   [[nodiscard]] bool is_own(std::int64_t number) const { return first[me] <= number && number < first[me + 1]; }
   [[nodiscard]] int owner(std::int64_t number) const {
     return static_cast<int>(std::upper_bound(first.begin(), first.end(), number) - first.begin()) - 1;

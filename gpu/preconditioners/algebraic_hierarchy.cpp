@@ -1,20 +1,49 @@
 #include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/formats/csr.hpp"
-#include "gpu/formats/sell_c_sigma.hpp"
 #include "gpu/kernels/aggregation.hpp"
 #include "gpu/kernels/backends.hpp"
-#include "gpu/kernels/smoother.hpp"
-#include "gpu/preconditioners/lanczos.hpp"
-#include "gpu/preconditioners/multigrid_hierarchy.hpp"
+#include "gpu/kernels/greedy_aggregates.hpp"
+#include "gpu/preconditioners/level_rows.hpp"
+#include "gpu/preconditioners/level_transfer.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace poisson {
+
+template <class V>
+bool set_finest_matrix(MultigridLevel<V>& level, Matrix const& a, CsrProvider const& csr) {
+  if (std::is_same_v<V, double> && a.precision() == MatrixPrecision::double_) {
+    level.matrix = &a;
+    return true;
+  }
+  if (std::is_same_v<V, float>)
+    level.own = a.in_single();
+  if (level.own == nullptr && csr)
+    level.own = in_precision<V>(csr(), a.context());
+  level.matrix = level.own.get();
+  return level.matrix != nullptr;
+}
+
+template bool set_finest_matrix(MultigridLevel<float>&, Matrix const&, CsrProvider const&);
+template bool set_finest_matrix(MultigridLevel<double>&, Matrix const&, CsrProvider const&);
+
+std::vector<double> dense_rows(CsrMatrix const& a) {
+  std::vector<double> dense(static_cast<std::size_t>(a.n_rows * a.n_rows), 0.0);
+  for (std::int64_t i = 0; i < a.n_rows; ++i)
+    for (std::int64_t k = a.row_ptr[i]; k < a.row_ptr[i + 1]; ++k)
+      dense[static_cast<std::size_t>(i * a.n_rows + a.columns[k])] = a.values[k];
+  return dense;
+}
 
 namespace {
 
@@ -26,78 +55,53 @@ constexpr std::int64_t few_entries = 100000;
 constexpr std::int64_t many_rows = std::int64_t{1} << 17;
 constexpr double longest_by_mean = 8;
 
-std::string failure_of(Couplings const& couplings, bool positive) {
-  if (couplings.bad_row < 0)
-    return {};
-  return std::string("multigrid ") + (positive ? "for cg needs a positive" : "needs a non-zero") + " diagonal, and " +
-         row_text(couplings.bad_row) + " has " + number(couplings.bad_value) +
-         (positive ? ": the matrix is not positive definite" : "");
-}
-
+/// P, and P^T by rows of own coarse unknowns; on several ranks with the vectors that they read.
 template <class V>
-constexpr MatrixPrecision precision_of = std::is_same_v<V, float> ? MatrixPrecision::single : MatrixPrecision::double_;
+class RowsTransfer final : public LevelTransfer<V> {
+  using LevelTransfer<V>::context_, LevelTransfer<V>::n_fine_, LevelTransfer<V>::n_coarse_;
 
-template <class V>
-std::unique_ptr<Matrix> stored(std::shared_ptr<CsrMatrix const> csr, Context& context) {
-  FormatOptions options;
-  options.precision = precision_of<V>;
-  options.conversion = Conversion::host;  // a device then never sees more than what it will keep
-  return make_matrix(Format::csr, std::move(csr), context, options);
-}
-
-}  // namespace
-
-template <class V>
-bool set_finest_matrix(MultigridLevel<V>& level, Matrix const& a, CsrProvider const& csr) {
-  if (std::is_same_v<V, double> && a.precision() == MatrixPrecision::double_) {
-    level.matrix = &a;
-    return true;
-  }
-  if (std::is_same_v<V, float>)
-    level.own = a.in_single();
-  if (level.own == nullptr && csr)
-    level.own = stored<V>(csr(), a.context());
-  level.matrix = level.own.get();
-  return level.matrix != nullptr;
-}
-
-template bool set_finest_matrix(MultigridLevel<float>&, Matrix const&, CsrProvider const&);
-template bool set_finest_matrix(MultigridLevel<double>&, Matrix const&, CsrProvider const&);
-
-namespace {
-
-template <class V>
-class SparseTransfer final : public GridTransfer<V> {
 public:
-  SparseTransfer(std::unique_ptr<Matrix> p, std::unique_ptr<Matrix> r)
-      : context_(p->context()), kernels_(kernels_for<SmootherKernels<V>>(context_)), p_(std::move(p)), r_(std::move(r)) {}
-
-  void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
-    if (is_over(stop))
-      return;
-    static_cast<LinearOperator<V> const&>(*r_).product(1, r, 0, b);
-    kernels_.begin(context_, r_->n_rows(), diagonal, b, factor, x, stop);
+  RowsTransfer(std::unique_ptr<Matrix> p, std::unique_ptr<Matrix> r)
+      : LevelTransfer<V>(p->context(), p->n_rows(), p->n_columns()), p_(std::move(p)), r_(std::move(r)) {}
+  RowsTransfer(Communicator& ranks, std::unique_ptr<Matrix> p, std::unique_ptr<Matrix> r, RowMap const& of_r, RowMap const& of_p)
+      : LevelTransfer<V>(p->context(), of_r.n_own(), of_p.n_own(), std::ssize(of_p.ghosts),
+                         exchange_of<V>(p->context(), ranks, of_p)),
+        p_(std::move(p)),
+        r_(std::move(r)),
+        fine_(context_, of_r.n_here()),
+        halo_of_fine_(exchange_of<V>(context_, ranks, of_r)) {
+    fine_.set_zero();
   }
-  void prolong(V const* e, V* x, std::int32_t const* stop) const override {
-    if (!is_over(stop))
-      static_cast<LinearOperator<V> const&>(*p_).product(1, e, 1, x);
+  std::int64_t bytes() const override { return p_->bytes() + r_->bytes() + fine_.bytes() + this->bytes_of_vectors(); }
+  std::int64_t bytes_moved() const override {
+    std::int64_t const copies = this->is_shared() ? 1 : 0;
+    return bytes() + ((3 + copies) * n_fine_ + (5 + copies) * n_coarse_) * std::int64_t{sizeof(V)};
   }
-  std::int64_t bytes() const override { return p_->bytes() + r_->bytes(); }
-  std::int64_t bytes_moved() const override { return bytes() + (3 * p_->n_rows() + 5 * p_->n_columns()) * std::int64_t{sizeof(V)}; }
 
 private:
   /// On a device what is enqueued in vain is short.
   [[nodiscard]] bool is_over(std::int32_t const* stop) const { return context_.backend() == Backend::cpu && *stop != 0; }
+  void restrict_and_begin(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
+    if (is_over(stop))
+      return;
+    static_cast<LinearOperator<V> const&>(*r_).product(1, r, 0, b);
+    this->smoother_.begin(context_, n_coarse_, diagonal, b, factor, x, stop);
+  }
+  void to_coarse(V const* r, V* own, std::int32_t const*) const override {
+    this->blocks_.copy(context_, all_rows(n_fine_), r, fine_.data());
+    halo_of_fine_->fill(fine_.data());
+    if (n_coarse_ > 0)
+      static_cast<LinearOperator<V> const&>(*r_).product(1, fine_.data(), 0, own);
+  }
+  void to_fine(V const* e, V* x, std::int32_t const* stop) const override {
+    if (!is_over(stop))
+      static_cast<LinearOperator<V> const&>(*p_).product(1, e, 1, x);
+  }
 
-  Context& context_;
-  SmootherKernels<V> const& kernels_;
   std::unique_ptr<Matrix> p_, r_;
+  mutable Array<V> fine_;  ///< with ghosts
+  std::unique_ptr<BlockExchange<V>> halo_of_fine_;
 };
-
-std::unique_ptr<Csr> as_matrix(Context& context, SparseArrays arrays) {
-  return std::make_unique<Csr>(context, arrays.n_columns, std::move(arrays.row_ptr), std::move(arrays.columns),
-                               std::move(arrays.values));
-}
 
 bool is_for_slices(Csr const& matrix) {
   CsrView const view = matrix.view();
@@ -106,116 +110,334 @@ bool is_for_slices(Csr const& matrix) {
              longest_by_mean * static_cast<double>(view.nnz);
 }
 
-/// The matrix with entries in V, in the memory of `context`.
+/// Adds the level of these rows, whose kernels' `couplings` are known, to a hierarchy. `a`: null, or the matrix that the finest
+/// level goes on with where its entries are in V. Where a row has no diagonal to divide by the hierarchy gets a failure instead,
+/// and null is returned. Collective.
 template <class V>
-std::unique_ptr<Matrix> stored_as(Format format, Csr const& matrix, Context& context) {
-  FormatOptions options;
-  options.precision = precision_of<V>;
-  // The matrix is one of ours: nothing about it has to be found out first, as make_matrix would.
-  std::unique_ptr<Matrix> result = format == Format::csr ? Csr::convert(matrix, options) : SellCSigma::convert(matrix, options);
-  return &matrix.context() == &context ? std::move(result) : result->copy_to(context);
+MultigridLevel<V>* add_level(MultigridHierarchy<V>& hierarchy, LevelRows const& rows, Matrix const* a, Couplings const& couplings,
+                             Context& context, Communicator& ranks, PreconditionerOptions const& options) {
+  bool const positive = options.positive, is_shared = rows.rows.is_shared();
+  std::string failure;
+  if (couplings.bad_row >= 0)
+    failure = std::string("multigrid ") + (positive ? "for cg needs a positive" : "needs a non-zero") + " diagonal, and " +
+              row_text(couplings.bad_row) + (is_shared ? " of this rank" : "") + " has " + number(couplings.bad_value) +
+              (positive ? ": the matrix is not positive definite" : "") +
+              (hierarchy.levels.empty() ? "" : " on level " + std::to_string(hierarchy.levels.size() + 1));
+  hierarchy.failure = first_message(ranks, failure);
+  if (!hierarchy.failure.empty())
+    return nullptr;
+  Csr const& matrix = *rows.matrix;
+  MultigridLevel<V>& level = hierarchy.levels.emplace_back();
+  bool const in_slices = is_for_slices(matrix);
+  bool const goes_on = a != nullptr && !(a == &matrix && in_slices && std::is_same_v<V, float>);
+  bool const in_half = in_slices && std::is_same_v<V, float> && options.multigrid.precision == MultigridPrecision::half;
+  if (in_half && a != nullptr)
+    level.own = a->in_half();
+  if (in_half && level.own == nullptr)
+    level.own = matrix.in_half();
+  if (level.own == nullptr && (!goes_on || !set_finest_matrix(level, *a, {})))
+    level.own = stored_as<V>(in_slices ? Format::sell_c_sigma : Format::csr, matrix, context);
+  if (level.own != nullptr)
+    level.matrix = level.own.get();
+  level.diagonal = Array<V>(context, matrix.n_rows());
+  static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
+  if (is_shared) {
+    level.halo = exchange_of<V>(context, ranks, rows.rows);
+    level.rows_of_all = rows.rows.n_of_all();
+  }
+  level.nnz = sum_over(ranks, matrix.view().nnz);
+  options.done(context, "level's matrix");
+  // A symmetric matrix in the arithmetic of the cycle is read in half the time.
+  Context& place = matrix.context();
+  double const bound = max_over(ranks, couplings.bound),
+               largest = positive    ? largest_of_symmetric(ranks, level, rows.rows)
+                         : is_shared ? largest_of_any(ranks, rows, couplings.diagonal.data())
+                                     : kernels_for<AggregationKernels>(place).largest_eigenvalue(place, matrix.view(), couplings);
+  level.largest = std::isfinite(largest) ? std::min(safety * largest, bound) : bound;
+  options.done(place, "eigenvalue");
+  return &level;
+}
+
+/// Returns the numbers of own unknowns and ghosts in vectors of which every rank has all.
+std::vector<std::int32_t> numbers_in_whole(RowMap const& rows) {
+  std::vector<std::int32_t> result;
+  for (std::int64_t i = 0; i < rows.n_here(); ++i)
+    result.push_back(static_cast<std::int32_t>(rows.number_at(i)));
+  return result;
+}
+
+/// Returns a copy of the couplings with the strongest ones of ghosts, too. Collective.
+Couplings with_ghosts(Communicator& ranks, LevelRows const& level, Couplings const& couplings) {
+  auto const n = static_cast<std::size_t>(level.matrix->n_rows());
+  std::vector<double> strongest(couplings.strongest.data(), couplings.strongest.data() + n);
+  auto const of_ghosts = values_of_ghosts<double>(ranks, level.rows.neighbors, strongest);
+  strongest.insert(strongest.end(), of_ghosts.begin(), of_ghosts.end());
+  Context& host = level.matrix->context();
+  Couplings result;
+  result.diagonal = couplings.diagonal.copy_to(host);
+  result.strongest = Array<double>(host, std::span<double const>(strongest));
+  return result;
+}
+
+/// Returns the wave in which every rank makes its aggregates. It comes after those of all ranks before it that have rows near its
+/// own, so that aggregates are those that one rank would make of the rows in this order. Collective.
+std::vector<int> waves_of(Communicator& ranks, LevelRows const& level) {
+  std::vector<int> near{ranks.rank()};
+  for (RankNeighbor const& neighbor : level.rows.neighbors)
+    near.push_back(neighbor.rank);
+  auto const counts = gather(ranks, std::ssize(near));
+  near = gather_lists(ranks, std::move(near));
+  std::vector<std::span<int const>> near_of;  // some for each rank
+  std::size_t first = 0;
+  for (auto const count : counts) {
+    near_of.emplace_back(near.data() + first, static_cast<std::size_t>(count));
+    first += static_cast<std::size_t>(count);
+  }
+  std::vector<int> waves(near_of.size());
+  for (std::size_t rank = 0; rank < waves.size(); ++rank)
+    for (int const between : near_of[rank])
+      for (int const before : near_of[static_cast<std::size_t>(between)])
+        if (static_cast<std::size_t>(before) < rank)
+          waves[rank] = std::max(waves[rank], waves[static_cast<std::size_t>(before)] + 1);
+  return waves;
+}
+
+/// Aggregates of all ranks.
+struct RankAggregates {
+  std::int64_t count = 0;        ///< that this rank made, of own unknowns and ghosts
+  std::vector<std::int64_t> of;  ///< by own unknown: the rank that made its aggregate and the number there, as of_rank; or -1
+
+  static std::int64_t of_rank(std::size_t rank, std::int64_t number) { return static_cast<std::int64_t>(rank) << 32 | number; }
+};
+
+/// Makes aggregates of the rows of all ranks as AggregationKernels::aggregate does, on the host. Ranks that are near each other
+/// take turns, which is a small part of the whole setup. (In fewer waves, ranks in between come last, and find gaps that no
+/// aggregate fits in: 14 iterations in place of 11.) Collective.
+RankAggregates aggregated(Communicator& ranks, LevelRows const& level, Couplings const& couplings) {
+  CsrView const a = level.matrix->view();
+  RowMap const& rows = level.rows;
+  auto const n = static_cast<std::size_t>(a.n_rows);
+  RankAggregates result;
+  auto const next = [&] { return RankAggregates::of_rank(rows.me, result.count++); };
+  auto of = greedy_aggregates::begin<std::int64_t>(couplings);
+  struct Claim {
+    std::int64_t row, aggregate;
+  };
+  std::vector<int> const waves = waves_of(ranks, level);
+  int const n_waves = *std::max_element(waves.begin(), waves.end()) + 1;
+  for (int wave = 0; wave < n_waves; ++wave) {
+    RankLists<Claim> claims;
+    if (waves[rows.me] == wave)
+      greedy_aggregates::form(a, couplings, of, next, [&](std::size_t j, std::int64_t number) {
+        if (j >= n)
+          claims[rows.owner(rows.ghosts[j - n])].push_back({rows.ghosts[j - n], number});
+      });
+    for (Claim const& claim : swap_lists(ranks, claims).joined())
+      of[static_cast<std::size_t>(claim.row - rows.first[rows.me])] = claim.aggregate;
+    auto const of_ghosts = values_of_ghosts<std::int64_t>(ranks, level.rows.neighbors, {of.data(), n});
+    std::copy(of_ghosts.begin(), of_ghosts.end(), of.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+  greedy_aggregates::join(a, couplings, of, next);
+  of.resize(n);
+  result.of = std::move(of);
+  return result;
+}
+
+/// Makes aggregates of all ranks: on one where the matrix is. `of_all` becomes the couplings with those of ghosts, and `columns`
+/// the map of aggregates, with those of other ranks that own unknowns and ghosts belong to. Collective.
+Aggregates aggregates_of(Communicator& ranks, LevelRows const& level, Couplings& couplings, RowMap& columns) {
+  Context& place = level.matrix->context();
+  if (!level.rows.is_shared()) {
+    Aggregates result = kernels_for<AggregationKernels>(place).aggregate(place, level.matrix->view(), couplings);
+    columns = RowMap(ranks, result.count);
+    return result;
+  }
+  couplings = with_ghosts(ranks, level, couplings);
+  RankAggregates const aggregates = aggregated(ranks, level, couplings);
+  RowMap const coarse(ranks, aggregates.count);
+  // Aggregates of own unknowns and of ghosts, by their numbers over all ranks.
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t const of : aggregates.of)
+    numbers.push_back(of < 0 ? -1 : coarse.first[static_cast<std::size_t>(of >> 32)] + (of & 0xffffffff));
+  auto const of_ghosts = values_of_ghosts<std::int64_t>(ranks, level.rows.neighbors, numbers);
+  numbers.insert(numbers.end(), of_ghosts.begin(), of_ghosts.end());
+  std::vector<std::int64_t> needed;
+  for (std::int64_t const number : numbers)
+    if (number >= 0 && !coarse.is_own(number))
+      needed.push_back(number);
+  columns = coarse.with_ghosts(ranks, std::move(needed));
+  std::vector<std::int32_t> of;
+  for (std::int64_t const number : numbers)
+    of.push_back(number < 0 ? -1 : static_cast<std::int32_t>(columns.place(number)));
+  return {Array<std::int32_t>(place, std::span<std::int32_t const>(of)), columns.n_here()};
+}
+
+/// Returns the level that follows by smoothed aggregation, where one is worth its cost. Collective.
+std::optional<Coarser> aggregated_level(Communicator& ranks, Context& context, LevelRows const& fine, Couplings couplings,
+                                        double damping, PreconditionerOptions const& options) {
+  Context& place = fine.matrix->context();
+  RowMap columns;
+  Aggregates const aggregates = aggregates_of(ranks, fine, couplings, columns);
+  options.done(place, "aggregates");
+  auto const count = static_cast<double>(columns.n_of_all());
+  if (count == 0 || count > least_shrink * static_cast<double>(fine.rows.n_of_all()))
+    return std::nullopt;
+  auto p = as_matrix(
+      place, kernels_for<AggregationKernels>(place).prolongation(place, fine.matrix->view(), couplings, aggregates, damping));
+  options.done(place, "P");
+  return coarser_level(ranks, context, fine, std::move(p), std::move(columns), options);
+}
+
+/// Whether a rank has none of these rows, and kernels of a device: they are not launched for nothing.
+bool any_has_none(Context& context, Communicator& ranks, RowMap const& rows) {
+  return any_of_ranks(ranks, context.backend() != Backend::cpu && rows.n_own() == 0);
+}
+
+/// Spaces inside that of the finest level, in order, and what is known of them.
+struct NestedLevels {
+  std::vector<NestedLevel> spaces{};
+  std::shared_ptr<RankBlocks const> blocks{};  ///< where the last one's unknowns are nodes of a box
+  int more_steps = 0;                          ///< of the smoother on the finest level
+};
+
+/// Makes the levels of `rows`. `a`: null, or the matrix of the finest level. `host`: a context of the cpu. Collective.
+template <class V>
+MultigridHierarchy<V> levels_of_rows(LevelRows rows, Matrix const* a, Context& context, Context& host, Communicator& ranks,
+                                     NestedLevels nested, PreconditionerOptions const& options) {
+  MultigridOptions const& multigrid = options.multigrid;
+  MultigridHierarchy<V> result;
+  auto space = nested.spaces.begin();  // inside that of `rows`
+  auto const add_levels = [&](MultigridHierarchy<V> coarser) {
+    if (result.levels.empty() && !coarser.levels.empty())
+      coarser.levels.front().more_steps = nested.more_steps;
+    append(result, std::move(coarser));
+  };
+  // The level and all that follow, on every rank.
+  auto const go_on_whole = [&](LevelRows const& level) {
+    NestedLevels smaller;
+    RowMap const* larger = &level.rows;
+    auto whole = whole_matrix(ranks, level.matrix->view(), level.rows, level.rows);
+    for (; space != nested.spaces.end(); larger = &space->of_p, ++space) {
+      auto p = whole_matrix(ranks, view_of(*space->p), *larger, space->of_p);
+      smaller.spaces.push_back({p, RowMap(alone(), p->n_columns)});
+    }
+    PreconditionerOptions rest = options;
+    rest.box_nodes = {};
+    rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
+    LevelRows of_all(RowMap(alone(), whole->n_rows), std::make_unique<Csr>(whole, context));
+    add_levels(levels_of_rows<V>(std::move(of_all), nullptr, context, host, alone(), std::move(smaller), rest));
+  };
+  if (rows.rows.is_shared()) {
+    std::int64_t const n = rows.rows.n_of_all();
+    if (n <= multigrid.coarse_size || any_has_none(context, ranks, rows.rows)) {
+      result.entry = std::make_unique<GatheredEntry<V>>(context, ranks, rows.rows.boxes(), NodeBox{{}, {n, 1, 1}});
+      go_on_whole(rows);
+      return result;
+    }
+    result.entry = entry_by_rows<V>(context, rows.rows);
+  }
+  for (;;) {
+    bool const is_shared = rows.rows.is_shared();
+    if (!is_shared && &rows.matrix->context() != &host && rows.matrix->view().nnz <= few_entries)
+      rows = {std::move(rows.rows), std::make_unique<Csr>(std::make_shared<CsrMatrix const>(rows.matrix->to_csr()), host)};
+    Context& place = rows.matrix->context();
+    Couplings couplings = kernels_for<AggregationKernels>(place).couplings(place, rows.matrix->view(), options.positive);
+    options.done(place, "couplings");
+    MultigridLevel<V>* const level = add_level(result, rows, std::exchange(a, nullptr), couplings, context, ranks, options);
+    if (level == nullptr)
+      return result;
+    if (result.levels.size() == 1)
+      level->more_steps = nested.more_steps;
+    std::int64_t const n = rows.matrix->n_rows();
+    std::optional<Coarser> coarser;
+    bool goes_on_as_box = false;
+    if (static_cast<int>(result.levels.size()) == multigrid.levels || (!is_shared && n <= multigrid.coarse_size)) {
+    } else if (space != nested.spaces.end()) {
+      coarser = coarser_level(ranks, context, rows, std::make_unique<Csr>(space->p, place), std::move(space->of_p), options);
+      ++space;
+      goes_on_as_box = space == nested.spaces.end() && has_levels(nested.blocks.get());
+    } else {
+      coarser = aggregated_level(ranks, context, rows, std::move(couplings), 4 / (3 * level->largest), options);
+    }
+    if (!coarser) {
+      if (!is_shared && n <= most_dense)
+        result.coarsest = dense_rows(rows.matrix->to_csr());
+      return result;
+    }
+    auto p = stored_as<V>(Format::csr, *coarser->p, context), r = stored_as<V>(Format::csr, *coarser->r, context);
+    if (!is_shared) {
+      level->to_coarse = std::make_unique<RowsTransfer<V>>(std::move(p), std::move(r));
+      options.done(context, "transfers");
+      rows = std::move(coarser->level);
+      continue;
+    }
+    auto transfer = std::make_unique<RowsTransfer<V>>(ranks, std::move(p), std::move(r), coarser->of_r, coarser->of_p);
+    RowMap const& next_rows = coarser->level.rows;
+    bool const has_idle = any_has_none(context, ranks, next_rows);
+    if (goes_on_as_box && !has_idle) {
+      PreconditionerOptions rest = options;
+      rest.box_nodes = {};
+      rest.multigrid.levels = multigrid.levels - 1;
+      RankMatrix const of_box = matrix_of_blocks(context, ranks, *nested.blocks, coarser->level);
+      MultigridHierarchy<V> next = rank_box_hierarchy<V>(of_box, *nested.blocks, rest);
+      if (next.failure.empty())
+        transfer->goes_on_in(std::move(next.entry), next.levels.front().n());
+      level->to_coarse = std::move(transfer);
+      add_levels(std::move(next));
+      return result;
+    }
+    bool const gathers = next_rows.n_of_all() <= multigrid.gathered_size || has_idle;
+    if (gathers)
+      transfer->goes_on_whole(std::make_unique<RowGather<V>>(context, ranks, next_rows), numbers_in_whole(coarser->of_p));
+    level->to_coarse = std::move(transfer);
+    if (gathers) {
+      go_on_whole(coarser->level);
+      return result;
+    }
+    rows = std::move(coarser->level);
+  }
 }
 
 }  // namespace
 
-std::vector<double> dense_rows(CsrMatrix const& a) {
-  std::vector<double> dense(static_cast<std::size_t>(a.n_rows * a.n_rows), 0.0);
-  for (std::int64_t i = 0; i < a.n_rows; ++i)
-    for (std::int64_t k = a.row_ptr[i]; k < a.row_ptr[i + 1]; ++k)
-      dense[static_cast<std::size_t>(i * a.n_rows + a.columns[k])] = a.values[k];
-  return dense;
+template <class V>
+MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& csr, Context& context,
+                                          PreconditionerOptions const& options) {
+  std::unique_ptr<Context> const host = context.backend() == Backend::cpu ? nullptr : make_cpu_context();
+  // The matrix in double, where the next level is made: in the context's memory, later in that of the host.
+  LevelRows rows;
+  rows.matrix = dynamic_cast<Csr const*>(a);
+  if (rows.matrix == nullptr || rows.matrix->precision() != MatrixPrecision::double_) {
+    if (a != nullptr && host != nullptr)
+      rows.own = a->as_csr();
+    if (rows.own == nullptr)
+      rows.own = std::make_unique<Csr>(csr(), context);
+    rows.matrix = rows.own.get();
+  }
+  rows.rows = RowMap(alone(), rows.matrix->n_rows());
+  options.done(context, "CSR");
+  return levels_of_rows<V>(std::move(rows), a, context, host != nullptr ? *host : context, alone(), {}, options);
 }
 
 template <class V>
-MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& csr, Context& context,
-                                          PreconditionerOptions const& options,
-                                          std::vector<std::shared_ptr<CsrMatrix const>> const& prolongations) {
-  MultigridHierarchy<V> result;
-  std::unique_ptr<Context> const host = context.backend() == Backend::cpu ? nullptr : make_cpu_context();
-  // The matrix of the level in double, where the next one is made: in the context's memory, later in that of the host.
-  Csr const* current = dynamic_cast<Csr const*>(a);
-  std::unique_ptr<Csr> own;
-  if (current == nullptr || current->precision() != MatrixPrecision::double_) {
-    if (a != nullptr && host != nullptr)
-      own = a->as_csr();
-    if (own == nullptr)
-      own = std::make_unique<Csr>(csr(), context);
-    current = own.get();
-  }
+MultigridHierarchy<V> algebraic_hierarchy(RankMatrix const& a, RankNestedSpaces nested, PreconditionerOptions const& options) {
+  Context& context = a.context();
+  std::unique_ptr<Context> const own_host = context.backend() == Backend::cpu ? nullptr : make_cpu_context();
+  Context& host = own_host != nullptr ? *own_host : context;
+  LevelRows rows = finest_rows(a, host);
   options.done(context, "CSR");
-  // P to the next level, where one is worth its cost; of the level with that number, from 1.
-  auto const coarser_space = [&](std::size_t number, Context& place, CsrView const& view, Couplings const& couplings,
-                                 double largest) -> std::unique_ptr<Csr> {
-    if (static_cast<int>(number) == options.multigrid.levels || view.n_rows <= options.multigrid.coarse_size)
-      return nullptr;
-    if (number <= prolongations.size())
-      return std::make_unique<Csr>(prolongations[number - 1], place);
-    auto const& kernels = kernels_for<AggregationKernels>(place);
-    Aggregates const aggregates = kernels.aggregate(place, view, couplings);
-    options.done(place, "aggregates");
-    if (aggregates.count == 0 || static_cast<double>(aggregates.count) > least_shrink * static_cast<double>(view.n_rows))
-      return nullptr;
-    std::unique_ptr<Csr> p = as_matrix(place, kernels.prolongation(place, view, couplings, aggregates, 4 / (3 * largest)));
-    options.done(place, "P");
-    return p;
-  };
-  for (;;) {
-    if (host != nullptr && &current->context() != host.get() && current->view().nnz <= few_entries) {
-      auto copy = std::make_unique<Csr>(std::make_shared<CsrMatrix const>(current->to_csr()), *host);
-      own = std::move(copy);
-      current = own.get();
-    }
-    Context& place = current->context();
-    auto const& kernels = kernels_for<AggregationKernels>(place);
-    CsrView const view = current->view();
-    Couplings const couplings = kernels.couplings(place, view, options.positive);
-    options.done(place, "couplings");
-    if (std::string const failure = failure_of(couplings, options.positive); !failure.empty()) {
-      result.failure = failure + (result.levels.empty() ? "" : " on level " + std::to_string(result.levels.size() + 1));
-      return result;
-    }
-    MultigridLevel<V>& level = result.levels.emplace_back();
-    bool const is_finest = result.levels.size() == 1, in_slices = is_for_slices(*current);
-    bool const goes_on = is_finest && a != nullptr && !(a == current && in_slices && std::is_same_v<V, float>);
-    bool const in_half = in_slices && std::is_same_v<V, float> && options.multigrid.precision == MultigridPrecision::half;
-    if (in_half && is_finest && a != nullptr)
-      level.own = a->in_half();
-    if (in_half && level.own == nullptr)
-      level.own = current->in_half();
-    if (level.own == nullptr && (!goes_on || !set_finest_matrix(level, *a, {})))
-      level.own = stored_as<V>(in_slices ? Format::sell_c_sigma : Format::csr, *current, context);
-    if (level.own != nullptr)
-      level.matrix = level.own.get();
-    level.diagonal = Array<V>(context, view.n_rows);
-    static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
-    level.nnz = view.nnz;
-    options.done(context, "level's matrix");
-    // A symmetric matrix in the arithmetic of the cycle is read in half the time.
-    double const largest = options.positive ? largest_by_lanczos(level, pseudo_random_vector<V>(context, view.n_rows))
-                                            : kernels.largest_eigenvalue(place, view, couplings);
-    level.largest = std::isfinite(largest) ? std::min(safety * largest, couplings.bound) : couplings.bound;
-    options.done(place, "eigenvalue");
-    std::unique_ptr<Csr> const p = coarser_space(result.levels.size(), place, view, couplings, level.largest);
-    if (p == nullptr) {
-      if (view.n_rows <= most_dense)
-        result.coarsest = dense_rows(current->to_csr());
-      return result;
-    }
-    std::unique_ptr<Csr> const r = as_matrix(place, kernels.transposed(place, p->view()));
-    options.done(place, "P^T");
-    SparseArrays coarse = kernels.galerkin_product(place, r->view(), view, p->view());
-    options.done(place, "P^T A P");
-    level.to_coarse =
-        std::make_unique<SparseTransfer<V>>(stored_as<V>(Format::csr, *p, context), stored_as<V>(Format::csr, *r, context));
-    options.done(context, "transfers");
-    own = as_matrix(place, std::move(coarse));
-    current = own.get();
-  }
+  NestedLevels levels;
+  levels.more_steps = std::max(nested.order - 2, 0);
+  levels.blocks = std::move(nested.blocks);
+  levels.spaces = nested_levels(a.ranks(), rows, std::move(nested));
+  if (!levels.spaces.empty())
+    options.done(context, "nested spaces");
+  return levels_of_rows<V>(std::move(rows), nullptr, context, host, a.ranks(), std::move(levels), options);
 }
 
-template MultigridHierarchy<float> algebraic_hierarchy(Matrix const*, CsrProvider const&, Context&, PreconditionerOptions const&,
-                                                       std::vector<std::shared_ptr<CsrMatrix const>> const&);
-template MultigridHierarchy<double> algebraic_hierarchy(Matrix const*, CsrProvider const&, Context&, PreconditionerOptions const&,
-                                                        std::vector<std::shared_ptr<CsrMatrix const>> const&);
+template MultigridHierarchy<float> algebraic_hierarchy(Matrix const*, CsrProvider const&, Context&, PreconditionerOptions const&);
+template MultigridHierarchy<double> algebraic_hierarchy(Matrix const*, CsrProvider const&, Context&, PreconditionerOptions const&);
+template MultigridHierarchy<float> algebraic_hierarchy(RankMatrix const&, RankNestedSpaces, PreconditionerOptions const&);
+template MultigridHierarchy<double> algebraic_hierarchy(RankMatrix const&, RankNestedSpaces, PreconditionerOptions const&);
 
 }  // namespace poisson

@@ -112,12 +112,8 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
     if (!has_levels(view.cells) || view.n_unknowns <= options.multigrid.coarse_size || deepest) {
       PreconditionerOptions rest = options;
       rest.multigrid.levels -= static_cast<int>(result.levels.size());
-      auto coarser = algebraic_hierarchy<V>(
-          nullptr, [&] { return std::make_shared<CsrMatrix const>(matrix->to_csr()); }, context, rest);
-      for (MultigridLevel<V>& level : coarser.levels)
-        result.levels.push_back(std::move(level));
-      result.coarsest = std::move(coarser.coarsest);
-      result.failure = std::move(coarser.failure);
+      append(result, algebraic_hierarchy<V>(
+                         nullptr, [&] { return std::make_shared<CsrMatrix const>(matrix->to_csr()); }, context, rest));
       return result;
     }
     LatticeLayout coarse = coarse_layout(layout.view());

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace poisson {
@@ -94,6 +95,15 @@ struct MultigridHierarchy {
   std::unique_ptr<RankEntry<V>> entry{};  ///< null on one rank
 };
 
+/// Adds the levels of `coarser` to a hierarchy, below its own.
+template <class V>
+void append(MultigridHierarchy<V>& hierarchy, MultigridHierarchy<V> coarser) {
+  for (MultigridLevel<V>& level : coarser.levels)
+    hierarchy.levels.push_back(std::move(level));
+  hierarchy.coarsest = std::move(coarser.coarsest);
+  hierarchy.failure = std::move(coarser.failure);
+}
+
 /// What the finest level's products are made with, as `matrix` and `own` of `level`: `a` itself where its entries are in V, else a
 /// copy in V, of `a` or, where that has none, of `csr`. False, and nothing is done, where there is neither.
 template <class V>
@@ -143,15 +153,6 @@ template <class V>
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, PreconditionerOptions const& options);
 
-/// Makes levels for any matrix whose rows several ranks share. As far as there are levels of `nested`, these come first, by
-/// P^T A P. Where the last of them has_levels as a box, rank_box_hierarchy makes the rest. Else smoothed aggregation follows as in
-/// algebraic_hierarchy, with aggregates that lie across ranks. Products of matrices run on the backend, the rest of the setup on
-/// the host. From options.multigrid.gathered_size on every rank has all of the coarser levels. Above order 2 the smoother takes
-/// more steps on the finest level, as in order_hierarchy. Collective.
-template <class V>
-[[nodiscard]] MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpaces nested,
-                                                           PreconditionerOptions const& options);
-
 /// Returns a box for every rank, with its own nodes and those in so many layers around them. `nodes` are those of the whole box.
 /// The box of a rank without nodes stays empty.
 [[nodiscard]] std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes,
@@ -173,11 +174,16 @@ template <class V>
 /// constants on them, smoothed by one damped Jacobi step with the matrix without its weak couplings. The setup runs on the
 /// context's backend (kernels/aggregation.hpp), that of small levels on the host. `a` in the backend's memory is the finest matrix
 /// where its entries are in V; else a copy of csr() is. `csr` is called unless `a` is in CSR, or on a device has Matrix::as_csr.
-/// The first levels have the given prolongations, in host memory, instead.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& csr, Context& context,
-                                                        PreconditionerOptions const& options,
-                                                        std::vector<std::shared_ptr<CsrMatrix const>> const& prolongations = {});
+                                                        PreconditionerOptions const& options);
+/// Makes them for a matrix whose rows several ranks share. As far as there are levels of `nested`, these come first, by P^T A P.
+/// Where the last of them has_levels as a box, rank_box_hierarchy makes the rest. Aggregates lie across ranks. Products of matrices
+/// run on the backend, the rest of the setup on the host. From options.multigrid.gathered_size on every rank has all of the coarser
+/// levels. Above order 2 the smoother takes more steps on the finest level, as in order_hierarchy. Collective.
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> algebraic_hierarchy(RankMatrix const& a, RankNestedSpaces nested,
+                                                        PreconditionerOptions const& options);
 
 /// Makes the levels of a matrix of trilinear elements. lattice_hierarchy makes them where it is on lattices that have levels,
 /// box_hierarchy where it is on a box, and else algebraic_hierarchy. The result keeps the matrix where it needs it.

@@ -114,11 +114,7 @@ MultigridHierarchy<V> order_hierarchy(Matrix const& a, OrderOne order_one, Preco
                                                        order_one.fixed);
   PreconditionerOptions rest = options;
   rest.multigrid.levels -= 1;
-  auto coarser = hierarchy_of_order_one<V>(std::move(order_one.matrix), order_one.box_nodes, rest);
-  for (MultigridLevel<V>& next : coarser.levels)
-    result.levels.push_back(std::move(next));
-  result.coarsest = std::move(coarser.coarsest);
-  result.failure = std::move(coarser.failure);
+  append(result, hierarchy_of_order_one<V>(std::move(order_one.matrix), order_one.box_nodes, rest));
   return result;
 }
 

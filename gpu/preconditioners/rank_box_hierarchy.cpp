@@ -379,15 +379,6 @@ Array<V> gather_diagonals(Context& context, Communicator& ranks, std::vector<Nod
   return result;
 }
 
-/// The coarser levels of `from`, which every rank makes for itself.
-template <class V>
-void append(MultigridHierarchy<V>& result, MultigridHierarchy<V> from) {
-  for (MultigridLevel<V>& level : from.levels)
-    result.levels.push_back(std::move(level));
-  result.coarsest = std::move(from.coarsest);
-  result.failure = std::move(from.failure);
-}
-
 }  // namespace
 
 std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes, int layers) {

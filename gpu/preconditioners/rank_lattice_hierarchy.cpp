@@ -5,7 +5,8 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
 #include "gpu/kernels/order_levels.hpp"
-#include "gpu/preconditioners/rank_levels.hpp"
+#include "gpu/preconditioners/level_rows.hpp"
+#include "gpu/preconditioners/level_transfer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -71,7 +72,7 @@ std::unique_ptr<LatticesOfRank> matrix_of(Context& context, LevelUnknowns const&
         values.push_back(rows->values[e]);
       }
   return std::make_unique<LatticesOfRank>(std::unique_ptr<LatticeHalfCds>(static_cast<LatticeHalfCds*>(lattices.release())),
-                                          level.lattices.n_rows, rank_levels::in_precision<V>(rows, context),
+                                          level.lattices.n_rows, in_precision<V>(rows, context),
                                           AddedDiagonal(context, on_diagonal, values));
 }
 
@@ -142,8 +143,8 @@ std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks
 /// P between levels of lattices, by the kernels of one rank. What P^T makes of own fine unknowns at coarse unknowns of others goes
 /// to these ranks.
 template <class V, class Kernels, class Levels>
-class PiecesTransfer : public rank_levels::RankTransfer<V> {
-  using Base = rank_levels::RankTransfer<V>;
+class PiecesTransfer : public LevelTransfer<V> {
+  using Base = LevelTransfer<V>;
   using Base::context_, Base::n_coarse_;
 
 public:
@@ -170,6 +171,9 @@ protected:
   [[nodiscard]] Levels const& levels() const { return levels_; }
 
 private:
+  void restrict_and_begin(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const final {
+    kernels_.restrict_residual(context_, levels_, r, diagonal, factor, b, x, stop);
+  }
   void to_coarse(V const* r, V* own, std::int32_t const* stop) const final {
     kernels_.restrict_residual(context_, levels_, r, ones_.data(), V(0), parts_.data(), unused_.data(), stop);
     this->blocks_.copy(context_, all_rows(parts_.size() - n_coarse_), parts_.data() + n_coarse_, sums_.outgoing());
@@ -374,12 +378,6 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
   MultigridOptions const& multigrid = options.multigrid;
   PreconditionerOptions rest = options;
   MultigridHierarchy<V> result;
-  auto const take_levels = [&](MultigridHierarchy<V> coarser) {
-    for (MultigridLevel<V>& level : coarser.levels)
-      result.levels.push_back(std::move(level));
-    result.coarsest = std::move(coarser.coarsest);
-    result.failure = std::move(coarser.failure);
-  };
   // The level and all that follow, on every rank; `values` are those of the lattices here.
   auto const go_on_whole = [&](WholeLevel const& whole, LatticeLayout const& mine, V const* values) {
     std::unique_ptr<Matrix> matrix = LatticeHalfCds::from_diagonals(context, LatticeArrays(context, whole.layout),
@@ -389,7 +387,7 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
     auto next = lattice_hierarchy<V>(static_cast<LatticeHalfCds const&>(*matrix), rest);
     if (!next.levels.empty() && next.levels.front().matrix == matrix.get())
       next.levels.front().own = std::move(matrix);
-    take_levels(std::move(next));
+    append(result, std::move(next));
   };
 
   LevelUnknowns level;
@@ -408,7 +406,7 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
     added.rows_of_all = level.rows.n_of_all();
     std::int64_t const of_line = 2 * level.lattices.layout.order + 1;
     added.nnz = of_line * of_line * of_line * added.rows_of_all;
-    double const largest = rank_levels::largest_of_symmetric(ranks, added, level.rows);
+    double const largest = largest_of_symmetric(ranks, added, level.rows);
     if (!(largest > 0) || !std::isfinite(largest)) {
       result.failure = "the matrix is not positive definite on level " + std::to_string(result.levels.size()) + " of multigrid";
       return true;
@@ -437,22 +435,22 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
     if (!has_levels(next.lattices.layout.cells)) {  // many small lattices: goes on by rows
       std::vector<std::int64_t> needed = next.rows.ghosts;
       needed.insert(needed.end(), next.beyond.ghosts.begin(), next.beyond.ghosts.end());
-      rank_levels::LevelRows rows{next.rows.with_ghosts(ranks, std::move(needed)), nullptr};
+      RowMap const rows = next.rows.with_ghosts(ranks, std::move(needed));
       CsrMatrix const by_place = matrix->to_csr();
       std::vector<MatrixEntry> all;
       all.reserve(static_cast<std::size_t>(by_place.nnz()));
       for (std::int64_t row = 0; row < by_place.n_rows; ++row)
         for (auto e = static_cast<std::size_t>(by_place.row_ptr[static_cast<std::size_t>(row)]);
              e < static_cast<std::size_t>(by_place.row_ptr[static_cast<std::size_t>(row) + 1]); ++e)
-          all.push_back({row, static_cast<std::int32_t>(rows.rows.place(next.number(by_place.columns[e]))), by_place.values[e]});
-      rows.matrix = std::make_shared<CsrMatrix const>(csr_of_entries(by_place.n_rows, rows.rows.n_here(), all));
+          all.push_back({row, static_cast<std::int32_t>(rows.place(next.number(by_place.columns[e]))), by_place.values[e]});
       rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
-      RankMatrix const of_rows = rank_levels::matrix_of_level(context, ranks, rows);
-      MultigridHierarchy<V> coarser = rank_hierarchy_of_rows<V>(of_rows, {}, rest);
+      RankMatrix const of_rows = matrix_of_rows(
+          context, ranks, {rows.neighbors, std::make_shared<CsrMatrix const>(csr_of_entries(by_place.n_rows, rows.n_here(), all))});
+      MultigridHierarchy<V> coarser = algebraic_hierarchy<V>(of_rows, {}, rest);
       if (coarser.failure.empty())
         transfer->goes_on_in(std::move(coarser.entry), coarser.levels.front().n());
       added.to_coarse = std::move(transfer);
-      take_levels(std::move(coarser));
+      append(result, std::move(coarser));
       return true;
     }
     added.to_coarse = std::move(transfer);
@@ -474,12 +472,12 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
       RankRows const rows{a.neighbors(), std::make_shared<CsrMatrix const>(of_rank->own_rows())};
       SplitRows const parts = split(rows);
       RankMatrix const of_entries(make_matrix(Format::csr, parts.local, context), parts, rows.neighbors, ranks);
-      return rank_hierarchy_of_rows<V>(of_entries, options.nested_spaces ? options.nested_spaces() : RankNestedSpaces{}, options);
+      return algebraic_hierarchy<V>(of_entries, options.nested_spaces ? options.nested_spaces() : RankNestedSpaces{}, options);
     }
     options.done(context, "elements of order 1");
     auto const levels_of_box = [&](PreconditionerOptions const& of_levels) {
       return has_levels(order_one.blocks.get()) ? rank_box_hierarchy<V>(*order_one.own_rows, *order_one.blocks, of_levels)
-                                                : rank_hierarchy_of_rows<V>(*order_one.own_rows, {}, of_levels);
+                                                : algebraic_hierarchy<V>(*order_one.own_rows, {}, of_levels);
     };
     if (is_box && level.lattices.layout.order == 1)  // the same matrix, with entries
       return levels_of_box(options);
@@ -504,7 +502,7 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
       if (coarser.failure.empty())
         transfer->goes_on_in(std::move(coarser.entry), coarser.levels.front().n());
       result.levels.back().to_coarse = std::move(transfer);
-      take_levels(std::move(coarser));
+      append(result, std::move(coarser));
       return result;
     }
     std::unique_ptr<Matrix> half_cds = std::is_same_v<V, float> ? order_one.matrix->in_single() : std::move(order_one.matrix);

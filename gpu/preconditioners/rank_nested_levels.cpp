@@ -1,21 +1,20 @@
-#include "gpu/preconditioners/rank_levels.hpp"
+#include "gpu/preconditioners/level_rows.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
-namespace poisson::rank_levels {
+namespace poisson {
 
 namespace {
 
 /// By row: 1 where the unknown is coupled to no other, such as one with a Dirichlet value.
-std::vector<std::uint8_t> are_alone(CsrMatrix const& a) {
+std::vector<std::uint8_t> are_alone(CsrView const& a) {
   std::vector<std::uint8_t> result(static_cast<std::size_t>(a.n_rows), 1);
   for (std::size_t i = 0; i < result.size(); ++i)
-    for (auto e = static_cast<std::size_t>(a.row_ptr[i]); e < static_cast<std::size_t>(a.row_ptr[i + 1]); ++e)
+    for (std::int64_t e = a.row_ptr[i]; e < a.row_ptr[i + 1]; ++e)
       if (a.columns[e] != static_cast<std::int32_t>(i) && a.values[e] != 0)
         result[i] = 0;
   return result;
@@ -81,7 +80,7 @@ NestedLevel nested_level(Communicator& ranks, RankNestedSpace const& space, std:
 
 std::vector<NestedLevel> nested_levels(Communicator& ranks, LevelRows const& finest, RankNestedSpaces nested) {
   std::vector<NestedLevel> result;
-  std::vector<std::uint8_t> alone = are_alone(*finest.matrix);
+  std::vector<std::uint8_t> alone = are_alone(finest.matrix->view());
   for (RankNestedSpace& space : nested.spaces) {
     result.push_back(nested_level(ranks, space, alone));
     space = {};
@@ -89,29 +88,4 @@ std::vector<NestedLevel> nested_levels(Communicator& ranks, LevelRows const& fin
   return result;
 }
 
-/// Returns the rows of `level` with all nodes of `blocks` beside own ones among the ghosts, as a matrix that was assembled has
-/// them. Collective.
-LevelRows with_ghosts_of(Communicator& ranks, RankBlocks const& blocks, LevelRows const& level) {
-  std::vector<std::int64_t> needed = level.rows.ghosts;
-  NodeBox const around = with_neighbours(blocks.own, blocks.nodes)[level.rows.me];
-  for (std::size_t other = 0; other < blocks.own.size(); ++other)
-    if (other != level.rows.me)
-      common(blocks.own[other], around).for_all([&](std::array<std::int64_t, 3> const& node) {
-        needed.push_back(level.rows.first[other] + blocks.own[other].index(node));
-      });
-  LevelRows result{level.rows.with_ghosts(ranks, std::move(needed)), nullptr};
-  auto matrix = std::make_shared<CsrMatrix>(*level.matrix);
-  matrix->n_columns = result.rows.n_here();
-  for (std::int32_t& column : matrix->columns)  // which stay in ascending order
-    column = static_cast<std::int32_t>(result.rows.place(level.rows.number_at(column)));
-  result.matrix = std::move(matrix);
-  return result;
-}
-
-/// The rows of a level as those of a matrix. Collective.
-RankMatrix matrix_of_level(Context& context, Communicator& ranks, LevelRows const& level) {
-  SplitRows const parts = split({level.rows.neighbors, level.matrix});
-  return {make_matrix(Format::csr, parts.local, context), parts, level.rows.neighbors, ranks};
-}
-
-}  // namespace poisson::rank_levels
+}  // namespace poisson

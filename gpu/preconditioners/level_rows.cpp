@@ -1,4 +1,7 @@
-#include "gpu/preconditioners/rank_levels.hpp"
+#include "gpu/preconditioners/level_rows.hpp"
+
+#include "gpu/formats/sell_c_sigma.hpp"
+#include "gpu/kernels/backends.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace poisson::rank_levels {
+namespace poisson {
 
 namespace {
 
@@ -45,9 +48,9 @@ MoreEntries sorted_by_rows(std::vector<SentEntry> const& entries, RowMap const& 
   return result;
 }
 
-/// `rows` with other numbers for its columns, in the same order, and with more entries; those in one place are added.
-std::shared_ptr<CsrMatrix const> with_more(CsrView const& rows, std::vector<std::int32_t> const& columns, std::int64_t n_columns,
-                                           MoreEntries const& more) {
+/// Returns `rows` with other numbers for its columns, in the same order, and with more entries; those in one place are added.
+std::unique_ptr<Csr> with_more(Context& host, CsrView const& rows, std::vector<std::int32_t> const& columns, std::int64_t n_columns,
+                               MoreEntries const& more) {
   auto result = std::make_shared<CsrMatrix>();
   result->n_rows = rows.n_rows;
   result->n_columns = n_columns;
@@ -87,7 +90,7 @@ std::shared_ptr<CsrMatrix const> with_more(CsrView const& rows, std::vector<std:
       result->values[out] = rows.values[e];
     }
   }
-  return result;
+  return std::make_unique<Csr>(std::move(result), host);
 }
 
 /// A in the memory of a context, where that is another one.
@@ -118,13 +121,12 @@ SparseArrays on_host(Context& context, Context& host, SparseArrays a) {
 
 }  // namespace
 
-LevelRows finest_rows(RankMatrix const& a) {
+LevelRows finest_rows(RankMatrix const& a, Context& host) {
   Communicator& ranks = a.ranks();
-  LevelRows level;
   std::int64_t const n = a.n_rows();
   // The ghosts of the matrix are numbered as those here: by rank, and within a rank as it sends them, which need not ascend.
   RowMap const of_matrix(ranks, n, a.neighbors());
-  RowMap const& rows = level.rows = of_matrix.with_ghosts(ranks, of_matrix.ghosts);
+  RowMap rows = of_matrix.with_ghosts(ranks, of_matrix.ghosts);
   std::vector<std::int64_t> numbers = of_matrix.ghosts;
   for (std::int32_t const row : a.own_columns())
     numbers.push_back(rows.number_at(row));
@@ -136,18 +138,16 @@ LevelRows finest_rows(RankMatrix const& a) {
       more.push_back({rows.number_at(rim[i]), numbers[static_cast<std::size_t>(couplings.columns[e])], couplings.values[e]});
   std::vector<std::int32_t> same(static_cast<std::size_t>(n));
   std::iota(same.begin(), same.end(), 0);
-  auto const merged = [&](CsrView const& local) { return with_more(local, same, rows.n_here(), sorted_by_rows(more, rows, rows)); };
   auto const* const csr = dynamic_cast<Csr const*>(&a.local());
-  if (csr != nullptr && csr->context().backend() == Backend::cpu && csr->precision() == MatrixPrecision::double_)
-    level.matrix = merged(csr->view());
-  else
-    level.matrix = merged(view_of(a.local().to_csr()));
-  return level;
+  bool const is_here = csr != nullptr && csr->context().backend() == Backend::cpu && csr->precision() == MatrixPrecision::double_;
+  CsrMatrix const copy = is_here ? CsrMatrix{} : a.local().to_csr();
+  auto matrix = with_more(host, is_here ? csr->view() : view_of(copy), same, rows.n_here(), sorted_by_rows(more, rows, rows));
+  return {std::move(rows), std::move(matrix)};
 }
 
-double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal) {
+double largest_of_any(Communicator& ranks, LevelRows const& level, double const* diagonal) {
   constexpr int power_steps = 14;
-  CsrMatrix const& a = *level.matrix;
+  CsrView const a = level.matrix->view();
   auto const n = static_cast<std::size_t>(a.n_rows);
   std::vector<double> x(n);
   std::uint32_t state = 1 + static_cast<std::uint32_t>(ranks.rank());
@@ -155,8 +155,7 @@ double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<dou
     state = state * 1664525U + 1013904223U;
     v = static_cast<double>(state) / 4294967296.0 - 0.5;
   }
-  auto const host = make_cpu_context();
-  auto const exchange = exchange_of<double>(*host, ranks, level.rows);
+  auto const exchange = exchange_of<double>(level.matrix->context(), ranks, level.rows);
   x.resize(static_cast<std::size_t>(a.n_columns));
   std::vector<double> y(n);
   double estimate = 0;
@@ -182,15 +181,14 @@ double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<dou
   return estimate;
 }
 
-std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrMatrix const& own, RowMap const& rows,
-                                              RowMap const& columns) {
+std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrView const& own, RowMap const& rows, RowMap const& columns) {
   struct Item {
     std::int64_t column;
     double value;
   };
   std::vector<std::int64_t> lengths;
   std::vector<Item> items;
-  items.reserve(static_cast<std::size_t>(own.nnz()));
+  items.reserve(static_cast<std::size_t>(own.nnz));
   for (std::int64_t row = 0; row < own.n_rows; ++row) {
     auto const begin = std::ssize(items);
     for (std::int64_t e = own.row_ptr[row]; e < own.row_ptr[row + 1]; ++e)
@@ -215,35 +213,48 @@ std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrMatrix con
   return result;
 }
 
-CsrMatrix matrix_of_arrays(SparseArrays const& a) {
-  CsrMatrix result;
-  CsrView const view = a.view();
-  result.n_rows = view.n_rows;
-  result.n_columns = view.n_columns;
-  result.row_ptr.assign(view.row_ptr, view.row_ptr + view.n_rows + 1);
-  result.columns.assign(view.columns, view.columns + view.nnz);
-  result.values.assign(view.values, view.values + view.nnz);
-  return result;
+std::unique_ptr<Csr> as_matrix(Context& context, SparseArrays arrays) {
+  return std::make_unique<Csr>(context, arrays.n_columns, std::move(arrays.row_ptr), std::move(arrays.columns),
+                               std::move(arrays.values));
 }
 
-Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fine, std::shared_ptr<CsrMatrix const> p,
-                      RowMap of_p) {
-  auto const& kernels = kernels_for<AggregationKernels>(context);
-  auto const host = make_cpu_context();
-  CsrMatrix const& a = *fine.matrix;
-  std::int64_t const n = a.n_rows, n_own = of_p.n_own();
+template <class V>
+std::unique_ptr<Matrix> stored_as(Format format, Csr const& matrix, Context& context) {
+  FormatOptions options;
+  options.precision = std::is_same_v<V, float> ? MatrixPrecision::single : MatrixPrecision::double_;
+  // The matrix is one of ours: nothing about it has to be found out first, as make_matrix would.
+  std::unique_ptr<Matrix> result = format == Format::csr ? Csr::convert(matrix, options) : SellCSigma::convert(matrix, options);
+  return &matrix.context() == &context ? std::move(result) : result->copy_to(context);
+}
+template std::unique_ptr<Matrix> stored_as<float>(Format, Csr const&, Context&);
+template std::unique_ptr<Matrix> stored_as<double>(Format, Csr const&, Context&);
+
+Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fine, std::unique_ptr<Csr> of_level, RowMap of_p,
+                      PreconditionerOptions const& options) {
+  Context& place = fine.matrix->context();
   Coarser result;
-  result.p = p;
+  result.p = std::move(of_level);
+  CsrView const a = fine.matrix->view(), p = result.p->view();
+  if (!fine.rows.is_shared()) {
+    auto const& kernels = kernels_for<AggregationKernels>(place);
+    result.r = as_matrix(place, kernels.transposed(place, p));
+    options.done(place, "P^T");
+    result.level = {RowMap(ranks, p.n_columns), as_matrix(place, kernels.galerkin_product(place, result.r->view(), a, p))};
+    options.done(place, "P^T A P");
+    return result;
+  }
+  auto const& kernels = kernels_for<AggregationKernels>(context);
+  std::int64_t const n = a.n_rows, n_own = of_p.n_own();
   result.of_p = std::move(of_p);
   // The rows of P of ghosts, with columns that others own.
   RankLists<std::int64_t> sent_lengths, sent_columns;
   RankLists<double> sent_values;
   for (RankNeighbor const& neighbor : fine.rows.neighbors)
     for (std::int32_t const row : neighbor.sent) {
-      sent_lengths[neighbor.rank].push_back(p->row_ptr[row + 1] - p->row_ptr[row]);
-      for (std::int64_t e = p->row_ptr[row]; e < p->row_ptr[row + 1]; ++e) {
-        sent_columns[neighbor.rank].push_back(result.of_p.number_at(p->columns[e]));
-        sent_values[neighbor.rank].push_back(p->values[e]);
+      sent_lengths[neighbor.rank].push_back(p.row_ptr[row + 1] - p.row_ptr[row]);
+      for (std::int64_t e = p.row_ptr[row]; e < p.row_ptr[row + 1]; ++e) {
+        sent_columns[neighbor.rank].push_back(result.of_p.number_at(p.columns[e]));
+        sent_values[neighbor.rank].push_back(p.values[e]);
       }
     }
   std::vector<std::int64_t> const lengths = swap_lists(ranks, sent_lengths).joined(),
@@ -262,16 +273,17 @@ Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fi
   all_p.n_rows = fine.rows.n_here();
   all_p.n_columns = beyond.n_here();
   all_p.row_ptr.reserve(static_cast<std::size_t>(all_p.n_rows) + 1);
-  all_p.row_ptr.assign(p->row_ptr.begin(), p->row_ptr.end());
-  all_p.columns.resize(p->columns.size() + columns.size());
-  all_p.values.resize(p->columns.size() + columns.size());
+  all_p.row_ptr.assign(p.row_ptr, p.row_ptr + n + 1);
+  auto const nnz_of_p = static_cast<std::size_t>(p.nnz);
+  all_p.columns.resize(nnz_of_p + columns.size());
+  all_p.values.resize(nnz_of_p + columns.size());
   std::vector<std::int32_t> places;  // by column of P
-  for (std::int64_t column = 0; column < p->n_columns; ++column)
+  for (std::int64_t column = 0; column < p.n_columns; ++column)
     places.push_back(static_cast<std::int32_t>(beyond.place(result.of_p.number_at(column))));
   std::size_t out = 0;
-  for (; out < p->columns.size(); ++out) {
-    all_p.columns[out] = places[static_cast<std::size_t>(p->columns[out])];
-    all_p.values[out] = p->values[out];
+  for (; out < nnz_of_p; ++out) {
+    all_p.columns[out] = places[static_cast<std::size_t>(p.columns[out])];
+    all_p.values[out] = p.values[out];
   }
   std::vector<std::pair<std::int32_t, double>> row_of_ghost;
   std::size_t of_ghosts = 0;
@@ -292,15 +304,15 @@ Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fi
     InContext const p_here(context, view_of(all_p));
     CsrView own_p = p_here.view();
     own_p.n_rows = n;
-    own_p.nnz = p->nnz();
+    own_p.nnz = p.nnz;
     SparseArrays pt_here = kernels.transposed(context, own_p);
     SparseArrays ap;
     {
-      InContext const a_here(context, view_of(a));
+      InContext const a_here(context, a);
       ap = kernels.product(context, a_here.view(), p_here.view(), false);
     }
-    product = on_host(context, *host, kernels.product(context, pt_here.view(), ap.view(), true));
-    pt = on_host(context, *host, std::move(pt_here));
+    product = on_host(context, place, kernels.product(context, pt_here.view(), ap.view(), true));
+    pt = on_host(context, place, std::move(pt_here));
   }
   all_p = {};
 
@@ -331,11 +343,35 @@ Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fi
       if (is_met[static_cast<std::size_t>(column)] != 0)
         columns_there[static_cast<std::size_t>(column)] =
             static_cast<std::int32_t>(columns_now.place(columns_here.number_at(column)));
-    return with_more(rows, columns_there, columns_now.n_here(), sorted_by_rows(more, beyond, columns_now));
+    return with_more(place, rows, columns_there, columns_now.n_here(), sorted_by_rows(more, beyond, columns_now));
   };
-  result.level.matrix = collected(product.view(), beyond, result.level.rows);
+  RowMap rows_of_level;
+  auto product_of_all = collected(product.view(), beyond, rows_of_level);
+  result.level = {std::move(rows_of_level), std::move(product_of_all)};
   result.r = collected(pt.view(), fine.rows, result.of_r);
+  options.done(context, "P and P^T A P");
   return result;
 }
 
-}  // namespace poisson::rank_levels
+RankMatrix matrix_of_rows(Context& context, Communicator& ranks, RankRows const& rows) {
+  SplitRows const parts = split(rows);
+  return {make_matrix(Format::csr, parts.local, context), parts, rows.neighbors, ranks};
+}
+
+RankMatrix matrix_of_blocks(Context& context, Communicator& ranks, RankBlocks const& blocks, LevelRows const& level) {
+  std::vector<std::int64_t> needed = level.rows.ghosts;
+  NodeBox const around = with_neighbours(blocks.own, blocks.nodes)[level.rows.me];
+  for (std::size_t other = 0; other < blocks.own.size(); ++other)
+    if (other != level.rows.me)
+      common(blocks.own[other], around).for_all([&](std::array<std::int64_t, 3> const& node) {
+        needed.push_back(level.rows.first[other] + blocks.own[other].index(node));
+      });
+  RowMap const map = level.rows.with_ghosts(ranks, std::move(needed));
+  auto matrix = std::make_shared<CsrMatrix>(level.matrix->to_csr());
+  matrix->n_columns = map.n_here();
+  for (std::int32_t& column : matrix->columns)  // which stay in ascending order
+    column = static_cast<std::int32_t>(map.place(level.rows.number_at(column)));
+  return matrix_of_rows(context, ranks, {map.neighbors, std::move(matrix)});
+}
+
+}  // namespace poisson
