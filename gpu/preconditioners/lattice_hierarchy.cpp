@@ -1,11 +1,16 @@
+#include "gpu/elements/operator_of_rank.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
 #include "gpu/preconditioners/lanczos.hpp"
+#include "gpu/preconditioners/level_lattices.hpp"
+#include "gpu/preconditioners/level_rows.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
+#include "gpu/preconditioners/rank_entries.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,41 +18,6 @@
 namespace poisson {
 
 namespace {
-
-template <class V>
-class LatticeTransfer final : public GridTransfer<V> {
-public:
-  LatticeTransfer(Context& context, std::shared_ptr<LatticeArrays const> fine, std::shared_ptr<LatticeArrays const> coarse,
-                  std::shared_ptr<Array<std::uint8_t> const> free_of_fine,
-                  std::shared_ptr<Array<std::uint8_t> const> free_of_coarse, Array<std::uint8_t> owned)
-      : context_(context),
-        kernels_(kernels_for<LatticeLevelKernels<V>>(context)),
-        fine_(std::move(fine)),
-        coarse_(std::move(coarse)),
-        free_of_fine_(std::move(free_of_fine)),
-        free_of_coarse_(std::move(free_of_coarse)),
-        owned_(std::move(owned)),
-        levels_{fine_->view(), coarse_->view(), free_of_fine_->data(), free_of_coarse_->data(), owned_.data()} {}
-
-  [[nodiscard]] LatticeLevels const& levels() const { return levels_; }
-  void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
-    kernels_.restrict_residual(context_, levels_, r, diagonal, factor, b, x, stop);
-  }
-  void prolong(V const* e, V* x, std::int32_t const* stop) const override { kernels_.prolong(context_, levels_, e, x, stop); }
-  std::int64_t bytes() const override { return coarse_->bytes() + free_of_fine_->bytes() + owned_.bytes(); }
-  std::int64_t bytes_moved() const override {
-    std::int64_t const number = sizeof(V);
-    return levels_.fine.n_unknowns * (3 * number + 2) + levels_.coarse.n_unknowns * (5 * number + 1);
-  }
-
-private:
-  Context& context_;
-  LatticeLevelKernels<V> const& kernels_;
-  std::shared_ptr<LatticeArrays const> fine_, coarse_;
-  std::shared_ptr<Array<std::uint8_t> const> free_of_fine_, free_of_coarse_;
-  Array<std::uint8_t> owned_;
-  LatticeLevels levels_;
-};
 
 /// The tables of the finest level in host memory.
 LatticeLayout downloaded(Context& context, LatticeView const& lattices) {
@@ -66,6 +36,249 @@ LatticeLayout downloaded(Context& context, LatticeView const& lattices) {
   return result;
 }
 
+/// Makes the levels of own_rows of order 1 on a box that several ranks share.
+template <class V>
+MultigridHierarchy<V> hierarchy_of_order_one(OrderOne const& order_one, PreconditionerOptions const& options) {
+  return has_levels(order_one.blocks.get()) ? rank_box_hierarchy<V>(*order_one.own_rows, *order_one.blocks, options)
+                                            : algebraic_hierarchy<V>(*order_one.own_rows, {}, options);
+}
+
+/// Makes the levels of lattices, on one rank or on several. Functions are collective.
+template <class V>
+class LatticeSetup {
+public:
+  /// `finest`: the unknowns of the first level that is added.
+  LatticeSetup(Context& context, Communicator& ranks, PreconditionerOptions const& options, LevelUnknowns finest)
+      : context_(context), ranks_(ranks), options_(options), level_(std::move(finest)) {}
+
+  [[nodiscard]] Context& context() const { return context_; }
+  [[nodiscard]] Communicator& ranks() const { return ranks_; }
+  [[nodiscard]] LevelUnknowns const& level() const { return level_; }
+  [[nodiscard]] MultigridHierarchy<V>& result() { return result_; }
+  /// The options for the levels that are still to be made.
+  [[nodiscard]] PreconditionerOptions rest() const {
+    PreconditionerOptions rest = options_;
+    rest.multigrid.levels -= static_cast<int>(result_.levels.size());
+    return rest;
+  }
+
+  /// Adds what the level with this matrix adds to the hierarchy, but for the transfer. Returns whether it is the last one.
+  bool add_level(Matrix const& matrix) {
+    MultigridLevel<V>& added = result_.levels.emplace_back();
+    added.matrix = &matrix;
+    added.diagonal = Array<V>(context_, level_.lattices.n_rows);
+    static_cast<LinearOperator<V> const&>(matrix).diagonal(added.diagonal.data());
+    if (level_.rows.is_shared()) {
+      added.halo = exchange_of<V>(context_, ranks_, level_);
+      added.rows_of_all = level_.rows.n_of_all();
+    }
+    std::int64_t const of_line = 2 * level_.lattices.layout.order + 1;
+    added.nnz = of_line * of_line * of_line * level_.rows.n_of_all();
+    double const largest = largest_of_symmetric(ranks_, added, level_.rows);
+    if (!(largest > 0) || !std::isfinite(largest)) {
+      result_.failure = "the matrix is not positive definite on level " + std::to_string(result_.levels.size()) + " of multigrid";
+      return true;
+    }
+    added.largest = safety * largest;
+    options_.done(context_, "eigenvalue");
+    return static_cast<int>(result_.levels.size()) == options_.multigrid.levels;
+  }
+
+  /// Sets the matrix of the level: half_cds on the lattices here, and what other ranks' lattices add.
+  void set_matrix(std::unique_ptr<Matrix> half_cds, std::vector<MatrixEntry> const& added) {
+    own_ = std::move(half_cds);
+    if (level_.rows.is_shared())
+      own_ = matrix_of<V>(context_, level_, std::move(own_), added);
+  }
+
+  /// Sets it where the entries of other ranks' lattices are not known yet.
+  void set_matrix_of_lattices(std::unique_ptr<Matrix> half_cds) {
+    V const* const values = values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds));
+    std::vector<MatrixEntry> const entries = entries_of_others<V>(context_, ranks_, level_, values);
+    set_matrix(std::move(half_cds), entries);
+  }
+
+  /// Makes the levels from the one whose matrix is set on. `matrix`: in its place, one in half_cds that the caller keeps, or null.
+  void go_on(Matrix const* matrix = nullptr) {
+    auto arrays = std::make_shared<LatticeArrays const>(context_, level_.lattices.layout);
+    auto const& kernels = kernels_for<LatticeLevelKernels<V>>(context_);
+    std::shared_ptr<Array<std::uint8_t> const> free;
+    for (;; matrix = nullptr) {
+      Matrix const& of_level = matrix != nullptr ? *matrix : *own_;
+      auto const* const of_rank = dynamic_cast<LatticesOfRank const*>(&of_level);
+      V const* const values = values_in<V>(of_rank != nullptr ? of_rank->lattices() : static_cast<LatticeHalfCds const&>(of_level));
+      LatticeView const view = arrays->view();
+      if (free == nullptr) {
+        auto found = std::make_shared<Array<std::uint8_t>>(context_, view.n_unknowns);
+        kernels.find_free(context_, view, values, found->data());
+        free = std::move(found);
+      }
+      if (!level_.rows.is_shared() && ends_with(of_level))
+        return;
+      bool const is_last = add_level(of_level);
+      result_.levels.back().own = std::move(own_);
+      if (is_last)
+        return;
+      std::vector<std::int32_t> coarse_of;
+      LatticeLayout coarse = coarse_layout(level_.lattices.layout.view(), &coarse_of);
+      auto coarse_arrays = std::make_shared<LatticeArrays const>(context_, coarse);
+      auto free_of_coarse = std::make_shared<Array<std::uint8_t>>(context_, coarse.n_unknowns);
+      kernels.copy_free(context_, view, coarse_arrays->view(), free->data(), free_of_coarse->data());
+      LevelUnknowns next = coarse_unknowns(ranks_, level_, std::move(coarse), coarse_of);
+      std::int64_t const m = next.lattices.layout.nodes();
+      Array<std::uint8_t> owned = first_copies_of_own(context_, level_.lattices);
+      Array<V> coarse_values(context_, half_stencil::diagonals * next.lattices.layout.n_lattices * m * m * m);
+      options_.done(context_, "tables");
+      kernels.coarsen(context_, {view, coarse_arrays->view(), free->data(), free_of_coarse->data(), owned.data()}, values,
+                      coarse_values.data());
+      options_.done(context_, "P^T A P");
+      if (descend(std::move(next),
+                  LatticeHalfCds::from_diagonals(context_, coarse_arrays->copy_to(context_), std::move(coarse_values)),
+                  [&](LevelUnknowns const& coarser) {
+                    return std::make_unique<LatticeTransfer<V>>(context_, ranks_, level_, coarser, arrays, coarse_arrays, free,
+                                                                free_of_coarse, std::move(owned));
+                  }))
+        return;
+      arrays = std::move(coarse_arrays);
+      free = std::move(free_of_coarse);
+    }
+  }
+
+  /// Goes on to `next`, whose lattices here have this matrix. Returns whether all levels are made then; else the unknowns are those
+  /// of `next`, and own_ is its matrix.
+  template <class MakeTransfer>
+  bool descend(LevelUnknowns next, std::unique_ptr<Matrix> half_cds, MakeTransfer const& make_transfer) {
+    MultigridLevel<V>& added = result_.levels.back();
+    if (!next.rows.is_shared()) {
+      added.to_coarse = make_transfer(next);
+      own_ = std::move(half_cds);
+      level_ = std::move(next);
+      return false;
+    }
+    V const* const values = values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds));
+    if (next.rows.n_of_all() <= options_.multigrid.gathered_size) {
+      auto transfer = make_transfer(next);
+      WholeLevel const whole = whole_level(ranks_, next);
+      transfer->goes_on_whole(std::make_unique<RowGather<V>>(context_, ranks_, next.rows, whole.order), whole.places);
+      added.to_coarse = std::move(transfer);
+      go_on_whole(whole, next.lattices.layout, values);
+      return true;
+    }
+    std::vector<MatrixEntry> const entries = entries_of_others<V>(context_, ranks_, next, values);
+    auto transfer = make_transfer(next);
+    own_ = matrix_of<V>(context_, next, std::move(half_cds), entries);
+    options_.done(context_, "rows of other ranks");
+    if (!has_levels(next.lattices.layout.cells)) {  // many small lattices: goes on by rows
+      go_on_in(std::move(transfer), algebraic_hierarchy<V>(matrix_of_lattices(next), {}, rest()));
+      return true;
+    }
+    added.to_coarse = std::move(transfer);
+    level_ = std::move(next);
+    return false;
+  }
+
+  /// Adds the levels of a hierarchy of its own, to which `transfer` goes on.
+  void go_on_in(std::unique_ptr<LevelTransfer<V>> transfer, MultigridHierarchy<V> coarser) {
+    if (coarser.failure.empty())
+      transfer->goes_on_in(std::move(coarser.entry), coarser.levels.front().n());
+    result_.levels.back().to_coarse = std::move(transfer);
+    append(result_, std::move(coarser));
+  }
+
+  /// Adds the level of `whole` and all that follow, on every rank. `values` are those of the lattices here.
+  void go_on_whole(WholeLevel const& whole, LatticeLayout const& mine, V const* values) {
+    std::unique_ptr<Matrix> matrix = LatticeHalfCds::from_diagonals(context_, LatticeArrays(context_, whole.layout),
+                                                                    all_values(context_, ranks_, whole, mine, values));
+    options_.done(context_, "gathered lattices");
+    auto next = lattice_hierarchy<V>(static_cast<LatticeHalfCds const&>(*matrix), rest());
+    if (!next.levels.empty() && next.levels.front().matrix == matrix.get())
+      next.levels.front().own = std::move(matrix);
+    append(result_, std::move(next));
+  }
+
+private:
+  /// On one rank: whether there are no coarser lattices. Then the hierarchy ends with this level, or goes on by rows.
+  bool ends_with(Matrix const& matrix) {
+    LatticeLayout const& lattices = level_.lattices.layout;
+    std::int64_t const n = lattices.n_unknowns, coarse_size = options_.multigrid.coarse_size;
+    if (n <= std::min(coarse_size, most_dense)) {
+      MultigridLevel<V>& level = result_.levels.emplace_back();
+      level.matrix = &matrix;
+      level.own = std::move(own_);
+      level.diagonal = Array<V>(context_, n);
+      static_cast<LinearOperator<V> const&>(matrix).diagonal(level.diagonal.data());
+      CsrMatrix const csr = matrix.to_csr();
+      level.nnz = std::ssize(csr.values);
+      level.largest = 1;  // nothing is smoothed
+      result_.coarsest = dense_rows(csr);
+      return true;
+    }
+    bool const deepest = static_cast<int>(result_.levels.size()) + 1 == options_.multigrid.levels;
+    if (has_levels(lattices.cells) && n > coarse_size && !deepest)
+      return false;
+    append(result_, algebraic_hierarchy<V>(
+                        nullptr, [&] { return std::make_shared<CsrMatrix const>(matrix.to_csr()); }, context_, rest()));
+    return true;
+  }
+
+  /// Returns own rows of own_, the matrix of the level `of`.
+  RankMatrix matrix_of_lattices(LevelUnknowns const& of) {
+    std::vector<std::int64_t> needed = of.rows.ghosts;
+    needed.insert(needed.end(), of.beyond.ghosts.begin(), of.beyond.ghosts.end());
+    RowMap const rows = of.rows.with_ghosts(ranks_, std::move(needed));
+    CsrMatrix const by_place = own_->to_csr();
+    std::vector<MatrixEntry> all;
+    all.reserve(static_cast<std::size_t>(by_place.nnz()));
+    for (std::int64_t row = 0; row < by_place.n_rows; ++row)
+      for (auto e = static_cast<std::size_t>(by_place.row_ptr[static_cast<std::size_t>(row)]);
+           e < static_cast<std::size_t>(by_place.row_ptr[static_cast<std::size_t>(row) + 1]); ++e)
+        all.push_back({row, static_cast<std::int32_t>(rows.place(of.number(by_place.columns[e]))), by_place.values[e]});
+    auto own_rows = std::make_shared<CsrMatrix const>(csr_of_entries(by_place.n_rows, rows.n_here(), all));
+    return matrix_of_rows(context_, ranks_, {rows.neighbors, std::move(own_rows)});
+  }
+
+  Context& context_;
+  Communicator& ranks_;
+  PreconditionerOptions const& options_;
+  LevelUnknowns level_;
+  std::unique_ptr<Matrix> own_;  ///< of the level
+  MultigridHierarchy<V> result_;
+};
+
+/// Makes the levels of an operator that several ranks share, with elements of order 1 on the same lattices. `setup`: with the
+/// unknowns of the operator.
+template <class V>
+void add_levels_of_operator(LatticeSetup<V>& setup, OperatorOfRank const& local, OrderOne order_one) {
+  LatticeLayout const& lattices = setup.level().lattices.layout;
+  bool const is_box = lattices.all_on_rim;
+  std::unique_ptr<Matrix> half_cds;
+  if (!is_box)
+    half_cds = std::is_same_v<V, float> ? order_one.matrix->in_single() : std::move(order_one.matrix);
+  if (lattices.order == 1) {
+    setup.set_matrix_of_lattices(std::move(half_cds));
+    setup.go_on();
+    return;
+  }
+  auto const order = static_cast<int>(lattices.order);
+  std::unique_ptr<OperatorOfRank> own = std::is_same_v<V, float> ? local.in_single_on_rank() : nullptr;
+  bool const is_last = setup.add_level(own != nullptr ? *own : local);
+  MultigridLevel<V>& level = setup.result().levels.back();
+  level.own = std::move(own);
+  level.more_steps = std::max(order - 2, 0);
+  if (is_last)
+    return;
+  std::vector<std::int32_t> coarse_of;
+  LatticeLayout vertices = layout_of_vertices(lattices.view(), &coarse_of);
+  LevelUnknowns next = coarse_unknowns(setup.ranks(), setup.level(), std::move(vertices), coarse_of);
+  auto const make_transfer = [&](LevelUnknowns const& coarser) {
+    return std::make_unique<OrderTransfer<V>>(setup.context(), setup.ranks(), setup.level(), coarser, order_one.fixed, coarse_of);
+  };
+  if (is_box)
+    setup.go_on_in(make_transfer(next), hierarchy_of_order_one<V>(order_one, setup.rest()));
+  else if (!setup.descend(std::move(next), std::move(half_cds), make_transfer))
+    setup.go_on();
+}
+
 }  // namespace
 
 bool has_levels(std::int64_t cells) {
@@ -74,85 +287,67 @@ bool has_levels(std::int64_t cells) {
 bool has_levels(LatticeHalfCds const& a) {
   return a.precision() == MatrixPrecision::double_ && has_levels(a.view().lattices.cells) && !a.view().lattices.all_on_rim;
 }
+bool has_levels(RankLattices const* lattices) {
+  return lattices != nullptr && (lattices->layout.all_on_rim || has_levels(lattices->layout.cells));
+}
 
 template <class V>
 MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerOptions const& options) {
   Context& context = a.context();
-  auto const& kernels = kernels_for<LatticeLevelKernels<V>>(context);
-  MultigridHierarchy<V> result;
-  Array<V> const start = pseudo_random_vector<V>(context, a.n_rows());
-  LatticeLayout layout = downloaded(context, a.view().lattices);
-  auto arrays = std::make_shared<LatticeArrays const>(a.lattices().copy_to(context));
-  std::shared_ptr<Array<std::uint8_t> const> free;
+  LatticeSetup<V> setup(context, alone(), options, unknowns_of(downloaded(context, a.view().lattices)));
+  std::unique_ptr<Matrix> single = std::is_same_v<V, float> ? a.in_single() : nullptr;
+  Matrix const* const kept = single == nullptr ? &a : nullptr;
+  setup.set_matrix(std::move(single), {});
+  setup.go_on(kept);
+  return std::move(setup.result());
+}
 
-  std::unique_ptr<Matrix> own = std::is_same_v<V, float> ? a.in_single() : nullptr;
-  Matrix const* matrix = own != nullptr ? own.get() : &a;
-  for (;;) {
-    auto const& lattices = static_cast<LatticeHalfCds const&>(*matrix);
-    LatticeView const view = lattices.view().lattices;
-    V const* const values = values_in<V>(lattices);
-    if (free == nullptr) {
-      auto found = std::make_shared<Array<std::uint8_t>>(context, view.n_unknowns);
-      kernels.find_free(context, view, values, found->data());
-      free = std::move(found);
+template <class V>
+MultigridHierarchy<V> lattice_hierarchy(RankMatrix const& a, PreconditionerOptions const& options) {
+  Context& context = a.context();
+  Communicator& ranks = a.ranks();
+  LevelUnknowns finest;
+  finest.lattices = *a.lattices();
+  finest.rows = RowMap(ranks, a.n_rows(), finest.lattices.neighbors);
+  RowMap const rows = finest.rows;
+  bool const is_box = finest.lattices.layout.all_on_rim, is_of_order_one = finest.lattices.layout.order == 1;
+  LatticeSetup<V> setup(context, ranks, options, std::move(finest));
+  MultigridHierarchy<V>& result = setup.result();
+  if (auto const* const of_rank = dynamic_cast<OperatorOfRank const*>(&a.local()); of_rank != nullptr) {
+    OrderOne order_one = options.order_one ? options.order_one() : OrderOne{};
+    if (any_of_ranks(ranks, is_box ? order_one.own_rows == nullptr
+                                   : dynamic_cast<LatticeHalfCds const*>(order_one.matrix.get()) == nullptr)) {
+      // The levels are made from the entries.
+      RankRows const entries{a.neighbors(), std::make_shared<CsrMatrix const>(of_rank->own_rows())};
+      return algebraic_hierarchy<V>(matrix_of_rows(context, ranks, entries),
+                                    options.nested_spaces ? options.nested_spaces() : RankNestedSpaces{}, options);
     }
-    if (view.n_unknowns <= std::min(options.multigrid.coarse_size, most_dense)) {
-      MultigridLevel<V>& level = result.levels.emplace_back();
-      level.matrix = matrix;
-      level.own = std::move(own);
-      level.diagonal = Array<V>(context, view.n_unknowns);
-      static_cast<LinearOperator<V> const&>(*matrix).diagonal(level.diagonal.data());
-      CsrMatrix const csr = matrix->to_csr();
-      level.nnz = std::ssize(csr.values);
-      level.largest = 1;  // nothing is smoothed
-      result.coarsest = dense_rows(csr);
-      return result;
-    }
-    bool const deepest = static_cast<int>(result.levels.size()) + 1 == options.multigrid.levels;
-    if (!has_levels(view.cells) || view.n_unknowns <= options.multigrid.coarse_size || deepest) {
-      PreconditionerOptions rest = options;
-      rest.multigrid.levels -= static_cast<int>(result.levels.size());
-      append(result, algebraic_hierarchy<V>(
-                         nullptr, [&] { return std::make_shared<CsrMatrix const>(matrix->to_csr()); }, context, rest));
-      return result;
-    }
-    LatticeLayout coarse = coarse_layout(layout.view());
-    auto coarse_arrays = std::make_shared<LatticeArrays const>(context, coarse);
-    auto free_of_coarse = std::make_shared<Array<std::uint8_t>>(context, coarse.n_unknowns);
-    kernels.copy_free(context, view, coarse_arrays->view(), free->data(), free_of_coarse->data());
-    HostVector<std::uint8_t> const owned = first_copies(layout);
-    auto transfer = std::make_unique<LatticeTransfer<V>>(context, arrays, coarse_arrays, free, free_of_coarse,
-                                                         Array<std::uint8_t>(context, std::span<std::uint8_t const>(owned)));
-    std::int64_t const coarse_nodes = coarse.n_lattices * coarse.nodes() * coarse.nodes() * coarse.nodes();
-    Array<V> coarse_values(context, half_stencil::diagonals * coarse_nodes);
-    options.done(context, "tables");
-    kernels.coarsen(context, transfer->levels(), values, coarse_values.data());
-    options.done(context, "P^T A P");
-
-    MultigridLevel<V>& level = result.levels.emplace_back();
-    level.matrix = matrix;
-    level.own = std::move(own);
-    level.diagonal = Array<V>(context, view.n_unknowns);
-    static_cast<LinearOperator<V> const&>(*matrix).diagonal(level.diagonal.data());
-    level.nnz = (2 * half_stencil::diagonals - 1) * view.n_unknowns;
-    double const largest = largest_by_lanczos(level, start);
-    if (!(largest > 0) || !std::isfinite(largest)) {
-      result.failure = "the matrix is not positive definite on level " + std::to_string(result.levels.size()) + " of multigrid";
-      return result;
-    }
-    options.done(context, "eigenvalue");
-    level.largest = safety * largest;
-    level.to_coarse = std::move(transfer);
-
-    own = LatticeHalfCds::from_diagonals(context, coarse_arrays->copy_to(context), std::move(coarse_values));
-    matrix = own.get();
-    layout = std::move(coarse);
-    arrays = std::move(coarse_arrays);
-    free = std::move(free_of_coarse);
+    options.done(context, "elements of order 1");
+    if (is_box && is_of_order_one)  // the same matrix, with entries
+      return hierarchy_of_order_one<V>(order_one, options);
+    result.entry = entry_by_rows<V>(context, rows);
+    add_levels_of_operator(setup, *of_rank, std::move(order_one));
+    return std::move(result);
   }
+  auto const& stored = static_cast<LatticeHalfCds const&>(a.local());
+  std::unique_ptr<Matrix> half_cds = std::is_same_v<V, float> ? stored.in_single() : stored.copy_to(context);
+  if (rows.n_of_all() <= options.multigrid.gathered_size) {
+    WholeLevel const whole = whole_level(ranks, setup.level());
+    std::vector<std::int32_t> const own(whole.places.begin(), whole.places.begin() + rows.n_own());
+    result.entry =
+        std::make_unique<GatheredRowsEntry<V>>(context, std::make_unique<RowGather<V>>(context, ranks, rows, whole.order), own);
+    setup.go_on_whole(whole, setup.level().lattices.layout, values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds)));
+    return std::move(result);
+  }
+  result.entry = entry_by_rows<V>(context, rows);
+  setup.set_matrix(std::move(half_cds), a.lattices()->added);
+  setup.go_on();
+  return std::move(result);
 }
 
 template MultigridHierarchy<float> lattice_hierarchy(LatticeHalfCds const&, PreconditionerOptions const&);
 template MultigridHierarchy<double> lattice_hierarchy(LatticeHalfCds const&, PreconditionerOptions const&);
+template MultigridHierarchy<float> lattice_hierarchy(RankMatrix const&, PreconditionerOptions const&);
+template MultigridHierarchy<double> lattice_hierarchy(RankMatrix const&, PreconditionerOptions const&);
 
 }  // namespace poisson

@@ -313,7 +313,7 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
     auto hierarchy =
         has_levels(blocks) ? rank_box_hierarchy<V>(*of_rank, *blocks, options)
         : has_levels(of_rank->lattices())
-            ? rank_lattice_hierarchy<V>(*of_rank, options)
+            ? lattice_hierarchy<V>(*of_rank, options)
             : algebraic_hierarchy<V>(*of_rank, options.nested_spaces ? options.nested_spaces() : RankNestedSpaces{}, options);
     return std::make_unique<MultigridSetup<V>>(context, a.n_rows(), std::move(hierarchy), options);
   }

@@ -143,16 +143,6 @@ template <class V>
   return blocks != nullptr && blocks->nodes[0] >= 3 && blocks->nodes[1] >= 3;
 }
 
-/// On lattices that several ranks share, each whole on one of them (RankMatrix::lattices): the levels of lattice_hierarchy. Where
-/// every cell of a box is one, for elements of higher order: those of the box, of order 1, below them. P^T A P
-/// is made lattice by lattice, and needs no other rank. A level is half_cds on the rank's lattices with the rows that other ranks'
-/// lattices add to its own. From options.multigrid.gathered_size on every rank has all lattices of the coarser levels, and goes on
-/// as one rank. Collective.
-[[nodiscard]] bool has_levels(
-    RankLattices const* lattices);  ///< whether there are some: four cells a side or more, or cells of a box
-template <class V>
-[[nodiscard]] MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, PreconditionerOptions const& options);
-
 /// Returns a box for every rank, with its own nodes and those in so many layers around them. `nodes` are those of the whole box.
 /// The box of a rank without nodes stays empty.
 [[nodiscard]] std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes,
@@ -168,6 +158,16 @@ template <class V>
 [[nodiscard]] bool has_levels(std::int64_t cells);       ///< the same of lattices with so many cells a side
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerOptions const& options);
+
+/// Makes those levels on lattices that several ranks share, each whole on one of them (RankMatrix::lattices), and that of an
+/// operator of higher order above them. Where every cell of a box is a lattice, the levels of the box, of order 1, follow below it.
+/// P^T A P is made lattice by lattice, and needs no other rank. A level is half_cds on the rank's lattices with the rows that other
+/// ranks' lattices add to its own. From options.multigrid.gathered_size on every rank has all lattices of the coarser levels, and
+/// goes on as one rank. Collective.
+[[nodiscard]] bool has_levels(
+    RankLattices const* lattices);  ///< whether there are some: four cells a side or more, or cells of a box
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> lattice_hierarchy(RankMatrix const& a, PreconditionerOptions const& options);
 
 /// Makes levels for any matrix by smoothed aggregation (Vanek, Mandel, Brezina 1996). Unknowns that couple strongly (at least a
 /// quarter of the strongest coupling of one of the two) form aggregates, of one unknown and its neighbours. P interpolates

@@ -1,71 +1,15 @@
-#include "gpu/kernels/backends.hpp"
-#include "gpu/kernels/order_levels.hpp"
 #include "gpu/preconditioners/lanczos.hpp"
+#include "gpu/preconditioners/level_lattices.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <memory>
-#include <span>
 #include <utility>
+#include <vector>
 
 namespace poisson {
-
-namespace {
-
-template <class V>
-class OrderTransfer final : public GridTransfer<V> {
-public:
-  OrderTransfer(Context& context, LatticeLayout const& fine, LatticeLayout const& coarse, HostVector<std::uint8_t> const& fixed)
-      : context_(context),
-        kernels_(kernels_for<OrderLevelKernels<V>>(context)),
-        fine_(context, fine),
-        coarse_(context, coarse),
-        owned_(context, std::span<std::uint8_t const>(first_copies(fine))),
-        fixed_of_fine_(context, std::span<std::uint8_t const>(fixed)),
-        fixed_of_coarse_(context, std::span<std::uint8_t const>(fixed_vertices(fine, coarse, fixed))) {
-    levels_ = order_levels_of(fine_.view(), coarse_.view());
-    levels_.fixed_of_fine = fixed_of_fine_.data();
-    levels_.fixed_of_coarse = fixed_of_coarse_.data();
-    levels_.owned = owned_.data();
-  }
-
-  void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
-    kernels_.restrict_residual(context_, levels_, r, diagonal, factor, b, x, stop);
-  }
-  void prolong(V const* e, V* x, std::int32_t const* stop) const override { kernels_.prolong(context_, levels_, e, x, stop); }
-  std::int64_t bytes() const override {
-    return fine_.bytes() + coarse_.bytes() + owned_.bytes() + fixed_of_fine_.bytes() + fixed_of_coarse_.bytes();
-  }
-  std::int64_t bytes_moved() const override {
-    std::int64_t const number = sizeof(V);
-    return levels_.fine.n_unknowns * 3 * number + levels_.coarse.n_unknowns * 5 * number;
-  }
-
-private:
-  static HostVector<std::uint8_t> fixed_vertices(LatticeLayout const& fine, LatticeLayout const& coarse,
-                                                 HostVector<std::uint8_t> const& fixed) {
-    LatticeRim const rim = coarse.rim(), rim_of_fine = fine.rim();
-    HostVector<std::uint8_t> result(coarse.copy_offsets.size() - 1);
-    for (std::size_t i = 0; i < result.size(); ++i) {
-      std::int64_t const place = coarse.copies[static_cast<std::size_t>(coarse.copy_offsets[i])];
-      LatticeRim::Node const node = rim.node(place % rim.size());
-      std::int64_t const at = place / rim.size() * rim_of_fine.size() +
-                              rim_of_fine.place(fine.order * node.i, fine.order * node.j, fine.order * node.k);
-      result[i] = fixed[static_cast<std::size_t>(fine.rim_unknowns[static_cast<std::size_t>(at)] - fine.n_inner())];
-    }
-    return result;
-  }
-
-  Context& context_;
-  OrderLevelKernels<V> const& kernels_;
-  LatticeArrays fine_, coarse_;
-  Array<std::uint8_t> owned_, fixed_of_fine_, fixed_of_coarse_;
-  OrderLevels levels_;
-};
-
-}  // namespace
 
 template <class V>
 MultigridHierarchy<V> hierarchy_of_order_one(std::unique_ptr<Matrix> matrix, std::array<std::int64_t, 3> const& box_nodes,
@@ -110,8 +54,10 @@ MultigridHierarchy<V> order_hierarchy(Matrix const& a, OrderOne order_one, Preco
   level.largest = safety * largest;
   if (options.multigrid.levels == 1)
     return result;
-  level.to_coarse = std::make_unique<OrderTransfer<V>>(context, order_one.lattices, layout_of_vertices(order_one.lattices.view()),
-                                                       order_one.fixed);
+  std::vector<std::int32_t> coarse_of;
+  LevelUnknowns const coarser = unknowns_of(layout_of_vertices(order_one.lattices.view(), &coarse_of));
+  level.to_coarse = std::make_unique<OrderTransfer<V>>(context, alone(), unknowns_of(std::move(order_one.lattices)), coarser,
+                                                       order_one.fixed, coarse_of);
   PreconditionerOptions rest = options;
   rest.multigrid.levels -= 1;
   append(result, hierarchy_of_order_one<V>(std::move(order_one.matrix), order_one.box_nodes, rest));
