@@ -379,7 +379,7 @@ MultigridHierarchy<V> levels_of_rows(LevelRows rows, Matrix const* a, Context& c
       rest.box_nodes = {};
       rest.multigrid.levels = multigrid.levels - 1;
       RankMatrix const of_box = matrix_of_blocks(context, ranks, *nested.blocks, coarser->level);
-      MultigridHierarchy<V> next = rank_box_hierarchy<V>(of_box, *nested.blocks, rest);
+      MultigridHierarchy<V> next = box_hierarchy<V>(of_box, *nested.blocks, rest);
       if (next.failure.empty())
         transfer->goes_on_in(std::move(next.entry), next.levels.front().n());
       level->to_coarse = std::move(transfer);

@@ -1,18 +1,31 @@
 #include "gpu/elements/box_operator.hpp"
+#include "gpu/formats/half_cds.hpp"
+#include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/block.hpp"
 #include "gpu/kernels/box_levels.hpp"
 #include "gpu/kernels/box_stencil_rows.hpp"
 #include "gpu/kernels/conversion.hpp"
-#include "gpu/preconditioners/box_coarsening.hpp"
+#include "gpu/kernels/smoother.hpp"
+#include "gpu/preconditioners/block_exchange.hpp"
+#include "gpu/preconditioners/box_blocks.hpp"
+#include "gpu/preconditioners/multigrid_hierarchy.hpp"
+#include "gpu/preconditioners/rank_entries.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace poisson {
 
 namespace {
+
+using Counts = std::array<std::int64_t, 3>;
 
 /// Levels of a stencil with more nodes stay matrix-free; smaller ones, which wait for launches, are stored: one launch a step
 /// instead of two.
@@ -25,40 +38,80 @@ constexpr double strong_direction = 0.25;  ///< share of the strongest coupling 
 /// Directions of so few nodes are not halved: with fewer in x or y the offsets of the diagonals would no longer ascend.
 constexpr std::array<std::int32_t, 3> least_nodes{3, 3, 1};
 
+/// Returns the offsets of the diagonals of half_stencil on a box with lines of nx nodes, ny of them a plane.
+std::vector<std::int32_t> box_offsets(std::int64_t nx, std::int64_t ny) {
+  std::vector<std::int32_t> offsets;
+  for (int k = 0; k < half_stencil::diagonals; ++k)
+    offsets.push_back(static_cast<std::int32_t>(half_stencil::offset(k, nx, nx * ny)));
+  return offsets;
+}
+
+/// Returns the analysis of all rows of a matrix-free level. Its rows on faces are parts of the same sums. D^-1 A has no larger
+/// eigenvalue than that of an element's matrix, which is the largest value of the stencil's symbol. So this bound holds for every
+/// boundary condition.
+BoxLevelAnalysis analysis_of(BoxOperator const& stencil) {
+  box_levels::RowAnalysis const row = box_levels::analyse_row<double>(
+      [&](int dx, int dy, int dz) { return box_rows::stencil_entry(stencil.view(), 13 + 9 * dz + 3 * dy + dx); });
+  return {{row.coupling[0], row.coupling[1], row.coupling[2]}, row.largest, row.bound};
+}
+
+/// Returns the directions that are halved on a level of these nodes, of the whole box; nothing where it has no more than
+/// coarse_size. Where no direction has a coupling, because it is small beside what was lost to Dirichlet values, all are alike.
 template <class V>
-class BoxTransfer final : public GridTransfer<V> {
-public:
-  BoxTransfer(Context& context, BoxLevel<V> const& fine, BoxLevel<V> const& coarse, BoxCoarsening<V> const& coarsening,
-              Array<V> weights, Array<std::uint8_t> free_of_fine)
-      : context_(context),
-        kernels_(kernels_for<BoxLevelKernels<V>>(context)),
-        fine_(fine),
-        coarse_(coarse),
-        coarsening_(coarsening),
-        weights_(std::move(weights)),
-        free_of_fine_(std::move(free_of_fine)) {
-    fine_.values = coarse_.values = nullptr;  // transfers read weights only, and these may go with the setup
-  }
+std::optional<BoxCoarsening<V>> next_coarsening(std::array<std::int64_t, 3> const& nodes, BoxLevelAnalysis const& analysis,
+                                                std::int64_t coarse_size) {
+  if (nodes[0] * nodes[1] * nodes[2] <= coarse_size)
+    return std::nullopt;
+  double strongest = 0;
+  for (std::size_t d = 0; d < 3; ++d)
+    if (nodes[d] > least_nodes[d])
+      strongest = std::max(strongest, analysis.coupling[d]);
+  BoxCoarsening<V> result;
+  bool any = false;
+  for (std::size_t d = 0; d < 3; ++d)
+    any = (result.halved[d] =
+               nodes[d] > least_nodes[d] && (strongest <= 0 || analysis.coupling[d] >= strong_direction * strongest)) ||
+          any;
+  return any ? std::optional(result) : std::nullopt;
+}
 
-  void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
-    kernels_.restrict_residual(context_, fine_, coarsening_, coarse_, r, diagonal, factor, b, x, stop);
-  }
-  void prolong(V const* e, V* x, std::int32_t const* stop) const override {
-    kernels_.prolong(context_, fine_, coarsening_, coarse_, e, x, stop);
-  }
-  std::int64_t bytes() const override { return weights_.bytes() + free_of_fine_.bytes(); }
-  std::int64_t bytes_moved() const override {
-    return 2 * weights_.bytes() + fine_.n() * std::int64_t{3 * sizeof(V)} + 4 * coarse_.n() * std::int64_t{sizeof(V)};
-  }
+/// Sets the eigenvalue up to which the smoother of the level damps.
+template <class V>
+void set_largest(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis) {
+  level.largest = std::min(safety * analysis.largest, analysis.bound * (1 + 1e-6));
+}
 
-private:
-  Context& context_;
-  BoxLevelKernels<V> const& kernels_;
-  BoxLevel<V> fine_, coarse_;
-  BoxCoarsening<V> coarsening_;
-  Array<V> weights_;
-  Array<std::uint8_t> free_of_fine_;
-};
+/// Sets the polynomial of the level's smoother, before a coarser level is made. `bound` is called where a symbol of the rows,
+/// beside a jump of the coefficient, says little. It returns what weighted_bound does, and may lower the eigenvalue of set_largest.
+/// `stencil` tells that all rows are that of one.
+template <class V, class Bound>
+void set_smoother(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis, BoxCoarsening<V> const& coarsening, bool stencil,
+                  Bound const& bound) {
+  bool const isotropic = coarsening.halved[0] && coarsening.halved[1] && coarsening.halved[2];
+  bool const beside_jumps = !stencil && analysis.largest > (isotropic ? largest_symbol : largest_symbol_of_lines);
+  if (beside_jumps)
+    level.largest = std::min(level.largest, bound());
+  level.polynomial = isotropic && !beside_jumps ? SmootherPolynomial::fourth_kind : SmootherPolynomial::optimal;
+}
+
+/// Returns a bound of the eigenvalues of D^-1 A: Gershgorin's for D^-1/2 A D^-1/2, whose entries beside jumps are not larger than
+/// elsewhere, made smaller by some steps towards Perron's vector of |A|. `complete` is called with the vector after every step.
+template <class V, class Complete>
+double weighted_bound(Context& context, BoxLevel<V> const& level, Array<V> const& diagonal, Complete const& complete) {
+  HostVector<V> weights(static_cast<std::size_t>(level.n()));
+  context.download(weights.data(), diagonal.data(), std::int64_t{sizeof(V)} * level.n());
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < level.n(); ++i)
+    weights[static_cast<std::size_t>(i)] = V(1) / std::sqrt(weights[static_cast<std::size_t>(i)]);
+  Array<V> z(context, std::span<V const>(weights)), y(context, level.n());
+  double result = 0;
+  for (int step = 0; step < steps_of_bound; ++step) {
+    result = kernels_for<BoxLevelKernels<V>>(context).bound(context, level, z.data(), y.data());
+    std::swap(z, y);
+    complete(z.data());
+  }
+  return result * (1 + 1e-4);
+}
 
 template <class V>
 std::vector<double> dense_rows(Context& context, BoxLevel<V> const& level) {
@@ -80,84 +133,393 @@ std::vector<double> dense_rows(Context& context, BoxLevel<V> const& level) {
   return a;
 }
 
-}  // namespace
-
-std::vector<std::int32_t> box_offsets(std::int64_t nx, std::int64_t ny) {
-  std::vector<std::int32_t> offsets;
-  for (int k = 0; k < half_stencil::diagonals; ++k)
-    offsets.push_back(static_cast<std::int32_t>(half_stencil::offset(k, nx, nx * ny)));
-  return offsets;
-}
-
-BoxLevelAnalysis analysis_of(BoxOperator const& stencil) {
-  box_levels::RowAnalysis const row = box_levels::analyse_row<double>(
-      [&](int dx, int dy, int dz) { return box_rows::stencil_entry(stencil.view(), 13 + 9 * dz + 3 * dy + dx); });
-  return {{row.coupling[0], row.coupling[1], row.coupling[2]}, row.largest, row.bound};
-}
-
+/// The box of the coarse nodes in a box that is extended().
 template <class V>
-std::optional<BoxCoarsening<V>> next_coarsening(std::array<std::int64_t, 3> const& nodes, BoxLevelAnalysis const& analysis,
-                                                std::int64_t coarse_size) {
-  if (nodes[0] * nodes[1] * nodes[2] <= coarse_size)
-    return std::nullopt;
-  double strongest = 0;
+NodeBox coarse_box(NodeBox const& fine, BoxCoarsening<V> const& coarsening) {
+  NodeBox result = fine;
   for (std::size_t d = 0; d < 3; ++d)
-    if (nodes[d] > least_nodes[d])
-      strongest = std::max(strongest, analysis.coupling[d]);
-  BoxCoarsening<V> result;
-  bool any = false;
+    if (coarsening.halved[d]) {
+      result.low[d] = fine.low[d] / 2;
+      result.high[d] = result.low[d] + BoxCoarsening<V>::coarse_nodes(static_cast<std::int32_t>(fine.count(d)));
+    }
+  return result;
+}
+
+/// The coarse nodes at the places of the fine ones of `own`.
+template <class V>
+NodeBox coarse_own(NodeBox const& own, BoxCoarsening<V> const& coarsening, Counts const& fine, Counts const& coarse) {
+  NodeBox result = own;
+  if (own.size() == 0)
+    return {};
   for (std::size_t d = 0; d < 3; ++d)
-    any = (result.halved[d] =
-               nodes[d] > least_nodes[d] && (strongest <= 0 || analysis.coupling[d] >= strong_direction * strongest)) ||
-          any;
-  return any ? std::optional(result) : std::nullopt;
+    if (coarsening.halved[d]) {
+      result.low[d] = (own.low[d] + 1) / 2;
+      result.high[d] = own.high[d] == fine[d] ? coarse[d] : (own.high[d] + 1) / 2;
+    }
+  return result;
 }
 
+/// The coarse nodes that the fine ones of `own` depend on.
 template <class V>
-void set_largest(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis) {
-  level.largest = std::min(safety * analysis.largest, analysis.bound * (1 + 1e-6));
+NodeBox coarse_parents(NodeBox const& own, BoxCoarsening<V> const& coarsening, Counts const& fine, Counts const& coarse) {
+  NodeBox result = own;
+  if (own.size() == 0)
+    return {};
+  for (std::size_t d = 0; d < 3; ++d)
+    if (coarsening.halved[d]) {
+      result.low[d] = own.low[d] / 2;
+      result.high[d] = own.high[d] == fine[d] ? coarse[d] : own.high[d] / 2 + 1;
+    }
+  return result;
 }
 
+/// Restricts and prolongs between a level of a box and the next one. On several ranks the fine level is one of blocks, and the next
+/// one is of blocks or whole on every rank; in between vectors are those of the coarse nodes in the block's box.
 template <class V>
-void set_smoother(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis, BoxCoarsening<V> const& coarsening, bool stencil,
-                  std::function<double()> const& bound) {
-  bool const isotropic = coarsening.halved[0] && coarsening.halved[1] && coarsening.halved[2];
-  bool const beside_jumps = !stencil && analysis.largest > (isotropic ? largest_symbol : largest_symbol_of_lines);
-  if (beside_jumps)
-    level.largest = std::min(level.largest, bound());
-  level.polynomial = isotropic && !beside_jumps ? SmootherPolynomial::fourth_kind : SmootherPolynomial::optimal;
-}
-
-template <class V>
-double weighted_bound(Context& context, BoxLevel<V> const& level, Array<V> const& diagonal,
-                      std::function<void(V*)> const& complete) {
-  HostVector<V> weights(static_cast<std::size_t>(level.n()));
-  context.download(weights.data(), diagonal.data(), std::int64_t{sizeof(V)} * level.n());
-#pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < level.n(); ++i)
-    weights[static_cast<std::size_t>(i)] = V(1) / std::sqrt(weights[static_cast<std::size_t>(i)]);
-  Array<V> z(context, std::span<V const>(weights)), y(context, level.n());
-  double result = 0;
-  for (int step = 0; step < steps_of_bound; ++step) {
-    result = kernels_for<BoxLevelKernels<V>>(context).bound(context, level, z.data(), y.data());
-    std::swap(z, y);
-    complete(z.data());
+class BoxTransfer final : public GridTransfer<V> {
+public:
+  BoxTransfer(Context& context, NodeBox const& fine, NodeBox const& coarse, BoxCoarsening<V> const& coarsening, Array<V> weights,
+              Array<std::uint8_t> free_of_fine)
+      : context_(context),
+        kernels_(kernels_for<BoxLevelKernels<V>>(context)),
+        blocks_(kernels_for<BlockKernels<V>>(context)),
+        fine_(level_of<V>(fine)),
+        coarse_(level_of<V>(coarse)),
+        coarsening_(coarsening),
+        weights_(std::move(weights)),
+        free_of_fine_(std::move(free_of_fine)) {
+    coarsening_.weights = weights_.data();
+    fine_.free = free_of_fine_.data();
   }
-  return result * (1 + 1e-4);
+  /// The next level's vectors have the nodes of `box`, those of the rank and some around them. Where the nodes that own fine ones
+  /// depend on are, on every rank, own ones and those beside them, P takes them from there; else from the other ranks.
+  void goes_on_in_blocks(Communicator& ranks, std::vector<NodeBox> const& own, std::vector<NodeBox> const& parents,
+                         NodeBox const& coarse, NodeBox const& box, NodeBox const& whole) {
+    make_vectors(box.size());
+    auto const me = static_cast<std::size_t>(ranks.rank());
+    std::vector<NodeBox> const around = with_neighbours(own, whole.high);
+    to_next_ = common_nodes(own[me], coarse, box);
+    prolongs_around_ = true;
+    for (std::size_t rank = 0; rank < own.size(); ++rank)
+      prolongs_around_ = prolongs_around_ && common(parents[rank], around[rank]).size() == parents[rank].size();
+    from_next_ = common_nodes(prolongs_around_ ? common(box, coarse) : own[me], box, coarse);
+    if (!prolongs_around_)
+      halo_ = std::make_unique<BlockExchange<V>>(context_, ranks, own, parents, coarse);
+  }
+  /// They have all nodes, on every rank.
+  void goes_on_whole(std::unique_ptr<BlockGather<V>> gather, NodeBox const& coarse, NodeBox const& whole) {
+    make_vectors(whole.size());
+    gather_ = std::move(gather);
+    from_next_ = common_nodes(coarse, whole, coarse);
+  }
+
+  void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
+    if (b_.size() == 0) {
+      kernels_.restrict_residual(context_, fine_, coarsening_, coarse_, r, diagonal, factor, b, x, stop);
+      return;
+    }
+    kernels_.restrict_residual(context_, fine_, coarsening_, coarse_, r, ones_.data(), V(1), b_.data(), x_.data(), stop);
+    if (gather_ != nullptr)
+      gather_->gather(b_.data(), b);
+    else
+      blocks_.copy(context_, to_next_, b_.data(), b);
+    if (x != nullptr)
+      kernels_for<SmootherKernels<V>>(context_).begin(context_, n_of_next_, diagonal, b, factor, x, stop);
+  }
+  void prolong(V const* e, V* x, std::int32_t const* stop) const override {
+    if (b_.size() > 0) {
+      blocks_.copy(context_, from_next_, e, x_.data());
+      if (halo_ != nullptr)
+        halo_->fill(x_.data());
+      e = x_.data();
+    }
+    kernels_.prolong(context_, fine_, coarsening_, coarse_, e, x, stop);
+  }
+  bool prolongs_around() const override { return prolongs_around_; }
+  std::int64_t bytes() const override { return weights_.bytes() + free_of_fine_.bytes() + 3 * b_.bytes(); }
+  std::int64_t bytes_moved() const override {
+    std::int64_t const of_coarse = b_.size() > 0 ? 8 : 4;
+    return 2 * weights_.bytes() + fine_.n() * std::int64_t{3 * sizeof(V)} + of_coarse * coarse_.n() * std::int64_t{sizeof(V)};
+  }
+
+private:
+  void make_vectors(std::int64_t n_of_next) {
+    n_of_next_ = n_of_next;
+    for (Array<V>* const vector : {&b_, &x_, &ones_}) {
+      *vector = Array<V>(context_, coarse_.n());
+      vector->set_zero();
+    }
+    kernels_for<SmootherKernels<V>>(context_).fill(context_, ones_.size(), V(1), ones_.data());
+  }
+
+  Context& context_;
+  BoxLevelKernels<V> const& kernels_;
+  BlockKernels<V> const& blocks_;
+  BoxLevel<V> fine_, coarse_;
+  BoxCoarsening<V> coarsening_;
+  Array<V> weights_;
+  Array<std::uint8_t> free_of_fine_;
+  // These members are for several ranks.
+  mutable Array<V> b_, x_;  ///< of the coarse nodes
+  Array<V> ones_;
+  CommonNodes to_next_, from_next_;
+  bool prolongs_around_ = false;
+  std::unique_ptr<BlockExchange<V>> halo_;
+  std::unique_ptr<BlockGather<V>> gather_;
+  std::int64_t n_of_next_ = 0;
+};
+
+/// All diagonals of the whole level on every rank, from those in `part`.
+template <class V>
+Array<V> gather_diagonals(Context& context, Communicator& ranks, std::vector<NodeBox> const& own, V const* values,
+                          NodeBox const& part, NodeBox const& whole) {
+  Array<V> result(context, half_stencil::diagonals * whole.size());
+  BlockGather<V>(context, ranks, own, part, whole, half_stencil::diagonals).gather(values, result.data());
+  return result;
 }
 
-template std::optional<BoxCoarsening<float>> next_coarsening(std::array<std::int64_t, 3> const&, BoxLevelAnalysis const&,
-                                                             std::int64_t);
-template void set_largest(MultigridLevel<float>&, BoxLevelAnalysis const&);
-template void set_smoother(MultigridLevel<float>&, BoxLevelAnalysis const&, BoxCoarsening<float> const&, bool,
-                           std::function<double()> const&);
-template double weighted_bound(Context&, BoxLevel<float> const&, Array<float> const&, std::function<void(float*)> const&);
-template std::optional<BoxCoarsening<double>> next_coarsening(std::array<std::int64_t, 3> const&, BoxLevelAnalysis const&,
-                                                              std::int64_t);
-template void set_largest(MultigridLevel<double>&, BoxLevelAnalysis const&);
-template void set_smoother(MultigridLevel<double>&, BoxLevelAnalysis const&, BoxCoarsening<double> const&, bool,
-                           std::function<double()> const&);
-template double weighted_bound(Context&, BoxLevel<double> const&, Array<double> const&, std::function<void(double*)> const&);
+/// Makes the levels of a box, of which this rank has all or, on several ranks, its own nodes and some around them. Functions are
+/// collective.
+template <class V>
+class BoxSetup {
+public:
+  /// `own`: the nodes of every rank; without other ranks all.
+  BoxSetup(Context& context, Communicator& ranks, std::vector<NodeBox> own, NodeBox const& whole,
+           PreconditionerOptions const& options)
+      : context_(context), ranks_(ranks), options_(options), own_(std::move(own)), whole_(whole) {
+    set_box();
+  }
+
+  [[nodiscard]] MultigridHierarchy<V>& result() { return result_; }
+  [[nodiscard]] NodeBox const& box() const { return box_; }
+
+  /// Adds a level whose matrix is half_cds, or the given operator, which the caller keeps.
+  void add_given(Matrix const& a) {
+    if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a); stencil != nullptr) {
+      stencil_ = WholeStencil{stencil->view().box, stencil->components(), stencil->coefficient()};
+      operator_ = stencil;
+    } else if (std::is_same_v<V, float>) {
+      Array<V> values(context_, half_stencil::diagonals * box_.size());
+      if constexpr (std::is_same_v<V, float>)
+        kernels_for<ConversionKernels>(context_).round(context_, values.size(), static_cast<HalfCds const&>(a).view().values,
+                                                       values.data());
+      add_stored(std::move(values));
+      return;
+    }
+    add_level(nullptr, &a, most_layers);
+  }
+  /// Adds a level by its diagonals; on several ranks those of own rows.
+  void add_stored(Array<V> values) {
+    complete(values);
+    std::unique_ptr<Matrix> matrix;
+    std::vector<std::int32_t> const offsets = box_offsets(box_.count(0), box_.count(1));
+    if constexpr (std::is_same_v<V, float>)
+      matrix = HalfCds::from_diagonals(context_, box_.size(), offsets, std::move(values));
+    else
+      matrix = HalfCds::from_diagonals(context_, box_.size(), offsets, std::move(values), 1);
+    add_level(std::move(matrix), nullptr, most_layers);
+  }
+  /// Adds the level of an operator on the box, which is that of `stencil` there.
+  void add_stencil(WholeStencil const& stencil, std::unique_ptr<BoxOperator> on_box) {
+    stencil_ = stencil;
+    operator_ = on_box.get();
+    if (!is_shared() && box_.size() <= most_nodes_stored) {
+      Array<V> values(context_, half_stencil::diagonals * box_.size());
+      on_box->fill_diagonals(values.data());
+      own_operator_ = std::move(on_box);
+      add_stored(std::move(values));
+      return;
+    }
+    // Rows of others on Robin faces are not known.
+    bool const has_robin = std::ranges::any_of(stencil.box.faces, [](auto const& f) { return f.type == BoxFace::Type::robin; });
+    add_level(std::move(on_box), nullptr, has_robin ? 1 : most_layers);
+  }
+
+  /// Makes the levels below the first one.
+  void go_on() {
+    auto const& kernels = kernels_for<BoxLevelKernels<V>>(context_);
+    MultigridOptions const& multigrid = options_.multigrid;
+    options_.done(context_, "finest level");
+    for (;;) {
+      MultigridLevel<V>& level = result_.levels.back();
+      Array<std::uint8_t> free;
+      BoxLevelAnalysis analysis;
+      if (stencil_)
+        analysis = analysis_of(*operator_);
+      else {
+        need_values();
+        free = Array<std::uint8_t>(context_, box_.size());
+        analysis = kernels.analyse(context_, fine_, free.data());
+        fine_.free = free.data();
+        for (double& coupling : analysis.coupling)
+          coupling = sum_over(ranks_, coupling);
+        analysis.largest = max_over(ranks_, analysis.largest);
+        analysis.bound = max_over(ranks_, analysis.bound);
+      }
+      if (!(analysis.largest > 0) || !std::isfinite(analysis.bound)) {
+        result_.failure = "the matrix is not positive definite on level " + std::to_string(result_.levels.size()) + " of multigrid";
+        return;
+      }
+      set_largest(level, analysis);
+      bool const deepest = static_cast<int>(result_.levels.size()) == multigrid.levels;
+      auto coarsening = deepest ? std::nullopt : next_coarsening<V>(whole_.high, analysis, multigrid.coarse_size);
+      if (!coarsening) {
+        if (!is_shared() && box_.size() <= most_dense) {
+          need_values();
+          result_.coarsest = dense_rows(context_, fine_);
+        }
+        return;
+      }
+      set_smoother(level, analysis, *coarsening, stencil_.has_value(), [&] {
+        return max_over(ranks_, weighted_bound<V>(context_, fine_, level.diagonal, [&](V* z) {
+                          if (level.halo != nullptr)
+                            level.halo->fill(z);
+                        }));
+      });
+      options_.done(context_, "analysis");
+      if (stencil_) {
+        auto const coarser =
+            BoxOperator::coarser(stencil_->box, {coarsening->halved[0], coarsening->halved[1], coarsening->halved[2]});
+        if (!coarser) {  // from here on by entries; the level is looked at again
+          stencil_.reset();
+          continue;
+        }
+        stencil_->box = *coarser;
+        for (std::size_t face = 0; face < 6; ++face)
+          coarsening->held[face] = operator_->view().box.faces[face].type == BoxFace::Type::dirichlet;
+      }
+      if (descend(*coarsening, std::move(free)))
+        return;
+    }
+  }
+
+private:
+  [[nodiscard]] bool is_shared() const { return own_.size() > 1; }
+  [[nodiscard]] NodeBox const& mine() const { return own_[static_cast<std::size_t>(ranks_.rank())]; }
+  void set_box() { box_ = is_shared() ? extended(mine(), whole_.high) : whole_; }
+
+  /// Entries of own rows are there: brings the others.
+  void complete(Array<V>& values) {
+    fine_ = level_of<V>(box_);
+    fine_.values = values.data();
+    if (!is_shared())
+      return;
+    BlockExchange<V>(context_, ranks_, own_, extended(own_, whole_.high), box_, 1, half_stencil::diagonals).fill(values.data());
+    kernels_for<BlockKernels<V>>(context_).clip(context_, {fine_.nodes[0], fine_.nodes[1], fine_.nodes[2]}, values.data());
+  }
+  /// Makes the diagonals of a matrix-free level, where they are needed to make the next one.
+  void need_values() {
+    if (fine_.values != nullptr)
+      return;
+    scratch_ = Array<V>(context_, half_stencil::diagonals * box_.size());
+    operator_->fill_diagonals(scratch_.data());
+    complete(scratch_);
+  }
+
+  /// Adds a level with the matrix `own`, or `given`.
+  void add_level(std::unique_ptr<Matrix> own, Matrix const* given, int layers) {
+    MultigridLevel<V>& level = result_.levels.emplace_back();
+    level.own = std::move(own);
+    level.matrix = level.own != nullptr ? level.own.get() : given;
+    level.diagonal = Array<V>(context_, box_.size());
+    if (is_shared()) {
+      level.halo =
+          std::make_unique<BlockExchange<V>>(context_, ranks_, own_, with_neighbours(own_, whole_.high, layers), box_, layers);
+      level.rows_of_all = whole_.size();
+    }
+    level.nnz = half_stencil::diagonals * 2 * whole_.size() - whole_.size();
+    fine_ = level_of<V>(box_);
+    if (auto const* const stored = dynamic_cast<HalfCds const*>(level.matrix); stored != nullptr) {
+      fine_.values = values_in<V>(*stored);
+      kernels_for<ConversionKernels>(context_).copy_diagonal(context_, box_.size(), fine_.values, level.diagonal.data());
+    } else {
+      static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
+      if (level.halo != nullptr)
+        level.halo->fill(level.diagonal.data());  // rows on cuts are not those of their owners
+    }
+  }
+
+  /// Makes the next level. Returns whether all levels are made then.
+  bool descend(BoxCoarsening<V> coarsening, Array<std::uint8_t> free) {
+    MultigridLevel<V>& level = result_.levels.back();
+    NodeBox const fine = box_, coarse = coarse_box(fine, coarsening), coarse_whole = coarse_box(whole_, coarsening);
+    std::vector<NodeBox> parents, own_of_coarse;
+    for (NodeBox const& nodes : own_) {
+      parents.push_back(coarse_parents(nodes, coarsening, whole_.high, coarse_whole.high));
+      own_of_coarse.push_back(coarse_own(nodes, coarsening, whole_.high, coarse_whole.high));
+    }
+    Array<V> values, weights;  // of stencils none are needed
+    if (!stencil_) {
+      BoxLevel<V> of_coarse = level_of<V>(coarse);
+      values = Array<V>(context_, half_stencil::diagonals * coarse.size());
+      weights = Array<V>(context_, 27 * coarse.size());
+      Array<std::uint8_t> free_of_coarse(context_, coarse.size());
+      coarsening.weights = weights.data();
+      of_coarse.free = free_of_coarse.data();
+      kernels_for<BoxLevelKernels<V>>(context_).coarsen(context_, fine_, coarsening, of_coarse, weights.data(),
+                                                        free_of_coarse.data(), values.data());
+      scratch_ = {};
+    }
+    auto transfer = std::make_unique<BoxTransfer<V>>(context_, fine, coarse, coarsening, std::move(weights), std::move(free));
+    whole_ = coarse_whole;
+    own_ = std::move(own_of_coarse);
+    options_.done(context_, "P and P^T A P");
+    if (is_shared() && whole_.size() <= options_.multigrid.gathered_size) {
+      transfer->goes_on_whole(std::make_unique<BlockGather<V>>(context_, ranks_, own_, coarse, whole_), coarse, whole_);
+      level.to_coarse = std::move(transfer);
+      go_on_whole(stencil_ ? Array<V>() : gather_diagonals<V>(context_, ranks_, own_, values.data(), coarse, whole_));
+      return true;
+    }
+    set_box();
+    if (is_shared())
+      transfer->goes_on_in_blocks(ranks_, own_, parents, coarse, box_, whole_);
+    level.to_coarse = std::move(transfer);
+    if (stencil_) {
+      WholeStencil const stencil = *stencil_;
+      add_stencil(stencil, stencil.on(context_, box_));
+      return false;
+    }
+    if (is_shared()) {
+      Array<V> values_in_box(context_, half_stencil::diagonals * box_.size());
+      kernels_for<BlockKernels<V>>(context_).copy(context_, common_nodes(mine(), coarse, box_, half_stencil::diagonals),
+                                                  values.data(), values_in_box.data());
+      values = std::move(values_in_box);
+    }
+    add_stored(std::move(values));
+    return false;
+  }
+
+public:
+  /// Adds the level of the whole box, by its diagonals or, where there is one, from the stencil, and all that follow; on every
+  /// rank.
+  void go_on_whole(Array<V> diagonals) {
+    PreconditionerOptions rest = options_;
+    rest.multigrid.levels -= static_cast<int>(result_.levels.size());
+    BoxSetup on_every_rank(context_, alone(), {whole_}, whole_, rest);
+    if (stencil_)
+      on_every_rank.add_stencil(*stencil_, stencil_->on(context_, whole_));
+    else
+      on_every_rank.add_stored(std::move(diagonals));
+    on_every_rank.go_on();
+    append(result_, std::move(on_every_rank.result()));
+  }
+
+private:
+  Context& context_;
+  Communicator& ranks_;
+  PreconditionerOptions const& options_;
+  MultigridHierarchy<V> result_;
+  // These members are about the last level.
+  std::vector<NodeBox> own_;             ///< nodes of every rank
+  NodeBox whole_, box_;                  ///< all nodes, and those that this rank keeps
+  std::optional<WholeStencil> stencil_;  ///< as long as it is known
+  BoxOperator const* operator_ = nullptr;
+  std::unique_ptr<BoxOperator> own_operator_;  ///< where the level has entries instead
+  BoxLevel<V> fine_;
+  Array<V> scratch_;  ///< diagonals of a matrix-free level
+};
+
+}  // namespace
 
 bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& nodes) {
   if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a); stencil != nullptr)
@@ -167,160 +529,41 @@ bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& 
          std::ranges::equal(matrix->view().offsets, box_offsets(nodes[0], nodes[1]));
 }
 
-namespace {
-
-/// Makes the levels of `a`. Where `a` is null they are those of `given`, and where that is null, too, of the matrix with these
-/// `diagonals`.
-template <class V>
-MultigridHierarchy<V> make_levels(Context& context, Matrix const* a, std::unique_ptr<BoxOperator> given, Array<V> diagonals,
-                                  PreconditionerOptions const& options) {
-  auto const& kernels = kernels_for<BoxLevelKernels<V>>(context);
-  auto const& conversion = kernels_for<ConversionKernels>(context);
-  MultigridHierarchy<V> result;
-  BoxLevel<V> box;
-  for (std::size_t d = 0; d < 3; ++d)
-    box.nodes[d] = static_cast<std::int32_t>(options.box_nodes[d]);
-  // The stencil of the level, as long as it is known, and its diagonals where they are needed only to make the next level.
-  auto const* stencil = dynamic_cast<BoxOperator const*>(a);
-  std::unique_ptr<BoxOperator> own_stencil;
-  Array<V> scratch;
-  Array<std::uint8_t> free;
-  auto const add_level = [&](std::unique_ptr<Matrix> own) {
-    MultigridLevel<V>& level = result.levels.emplace_back();
-    level.own = std::move(own);
-    level.matrix = level.own != nullptr ? level.own.get() : a;
-    level.diagonal = Array<V>(context, box.n());
-    auto const* const stored = dynamic_cast<HalfCds const*>(level.matrix);
-    box.values = stored != nullptr ? values_in<V>(*stored) : nullptr;
-    if (stored != nullptr)
-      conversion.copy_diagonal(context, box.n(), box.values, level.diagonal.data());
-    else
-      static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
-    level.nnz = half_stencil::diagonals * 2 * box.n() - box.n();
-  };
-  auto const stored = [&](Array<V> values) {
-    if constexpr (std::is_same_v<V, float>)
-      return HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values));
-    else
-      return HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values), 1);
-  };
-  auto const add_stencil = [&](std::unique_ptr<BoxOperator> next) {
-    stencil = next.get();
-    if (box.n() <= most_nodes_stored) {
-      Array<V> values(context, half_stencil::diagonals * box.n());
-      next->fill_diagonals(values.data());
-      add_level(stored(std::move(values)));
-      own_stencil = std::move(next);
-    } else
-      add_level(std::move(next));
-  };
-  if (given != nullptr)
-    add_stencil(std::move(given));
-  else if (a == nullptr)
-    add_level(stored(std::move(diagonals)));
-  else if (stencil != nullptr || std::is_same_v<V, double>)
-    add_level(nullptr);
-  else {
-    Array<V> values(context, half_stencil::diagonals * box.n());
-    if constexpr (std::is_same_v<V, float>)
-      conversion.round(context, values.size(), static_cast<HalfCds const&>(*a).view().values, values.data());
-    add_level(stored(std::move(values)));
-  }
-  auto const need_values = [&] {
-    if (box.values != nullptr)
-      return;
-    scratch = Array<V>(context, half_stencil::diagonals * box.n());
-    dynamic_cast<BoxOperator const&>(*result.levels.back().matrix).fill_diagonals(scratch.data());
-    box.values = scratch.data();
-  };
-  options.done(context, "finest level");
-  for (;;) {
-    BoxLevelAnalysis analysis;
-    if (stencil != nullptr)
-      analysis = analysis_of(*stencil);
-    else {
-      need_values();
-      if (free.size() != box.n())
-        free = Array<std::uint8_t>(context, box.n());
-      analysis = kernels.analyse(context, box, free.data());
-      box.free = free.data();
-    }
-    if (!(analysis.largest > 0) || !std::isfinite(analysis.bound)) {
-      result.failure = "the matrix is not positive definite on level " + std::to_string(result.levels.size()) + " of multigrid";
-      return result;
-    }
-    MultigridLevel<V>& level = result.levels.back();
-    set_largest(level, analysis);
-    bool const deepest = static_cast<int>(result.levels.size()) == options.multigrid.levels;
-    auto coarsening = deepest
-                          ? std::nullopt
-                          : next_coarsening<V>({box.nodes[0], box.nodes[1], box.nodes[2]}, analysis, options.multigrid.coarse_size);
-    if (!coarsening)
-      break;
-    set_smoother(level, analysis, *coarsening, stencil != nullptr,
-                 [&] { return weighted_bound<V>(context, box, level.diagonal, [](V*) {}); });
-    options.done(context, "analysis");
-    BoxLevel<V> coarse;
-    for (std::size_t d = 0; d < 3; ++d)
-      coarse.nodes[d] = coarsening->halved[d] ? BoxCoarsening<V>::coarse_nodes(box.nodes[d]) : box.nodes[d];
-    if (stencil != nullptr) {
-      std::unique_ptr<BoxOperator> next = stencil->coarser({coarsening->halved[0], coarsening->halved[1], coarsening->halved[2]});
-      if (next == nullptr) {  // from here on by entries; the level is looked at again
-        stencil = nullptr;
-        continue;
-      }
-      for (std::size_t face = 0; face < 6; ++face)
-        coarsening->held[face] = stencil->view().box.faces[face].type == BoxFace::Type::dirichlet;
-      BoxLevel<V> const fine = box;
-      box = coarse;
-      result.levels.back().to_coarse =
-          std::make_unique<BoxTransfer<V>>(context, fine, box, *coarsening, Array<V>(), Array<std::uint8_t>());
-      add_stencil(std::move(next));
-      options.done(context, "stencils");
-      continue;
-    }
-    Array<V> values(context, half_stencil::diagonals * coarse.n()), weights(context, 27 * coarse.n());
-    Array<std::uint8_t> free_of_coarse(context, coarse.n());
-    coarsening->weights = weights.data();
-    coarse.free = free_of_coarse.data();
-    kernels.coarsen(context, box, *coarsening, coarse, weights.data(), free_of_coarse.data(), values.data());
-    BoxLevel<V> const fine = box;
-    box = coarse;
-    add_level(stored(std::move(values)));
-    scratch = {};
-    result.levels[result.levels.size() - 2].to_coarse =
-        std::make_unique<BoxTransfer<V>>(context, fine, box, *coarsening, std::move(weights), std::move(free));
-    free = std::move(free_of_coarse);
-    options.done(context, "P and P^T A P");
-  }
-  if (box.n() <= most_dense) {
-    need_values();
-    result.coarsest = dense_rows(context, box);
-  }
-  return result;
-}
-
-}  // namespace
-
 template <class V>
 MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const& options) {
-  return make_levels<V>(a.context(), &a, nullptr, {}, options);
+  NodeBox const whole{{}, options.box_nodes};
+  BoxSetup<V> setup(a.context(), alone(), {whole}, whole, options);
+  setup.add_given(a);
+  setup.go_on();
+  return std::move(setup.result());
 }
+
 template <class V>
-MultigridHierarchy<V> levels_of_box(Context& context, Array<V> values, PreconditionerOptions const& options) {
-  return make_levels<V>(context, nullptr, nullptr, std::move(values), options);
-}
-template <class V>
-MultigridHierarchy<V> levels_of_stencil(std::unique_ptr<BoxOperator> stencil, PreconditionerOptions const& options) {
-  Context& context = stencil->context();
-  return make_levels<V>(context, nullptr, std::move(stencil), {}, options);
+MultigridHierarchy<V> box_hierarchy(RankMatrix const& a, RankBlocks const& blocks, PreconditionerOptions const& options) {
+  Context& context = a.context();
+  Communicator& ranks = a.ranks();
+  NodeBox const whole = blocks.whole();
+  BoxSetup<V> setup(context, ranks, blocks.own, whole, options);
+  NodeBox const& own = blocks.own[static_cast<std::size_t>(ranks.rank())];
+  if (whole.size() <= options.multigrid.coarse_size) {
+    NodeBox const around = with_neighbours(blocks.own, whole.high)[static_cast<std::size_t>(ranks.rank())];
+    Array<V> const values = own_diagonals<V>(a, blocks, around);
+    setup.go_on_whole(gather_diagonals<V>(context, ranks, blocks.own, values.data(), around, whole));
+    setup.result().entry = std::make_unique<GatheredEntry<V>>(context, ranks, blocks.own, whole);
+    return std::move(setup.result());
+  }
+  setup.result().entry = std::make_unique<BlockEntry<V>>(context, own, setup.box());
+  if (auto const stencil = whole_stencil(a, blocks))
+    setup.add_stencil(*stencil, finest_operator(a, blocks, *stencil, setup.box()));
+  else
+    setup.add_stored(own_diagonals<V>(a, blocks, setup.box()));
+  setup.go_on();
+  return std::move(setup.result());
 }
 
 template MultigridHierarchy<float> box_hierarchy(Matrix const&, PreconditionerOptions const&);
 template MultigridHierarchy<double> box_hierarchy(Matrix const&, PreconditionerOptions const&);
-template MultigridHierarchy<float> levels_of_box(Context&, Array<float>, PreconditionerOptions const&);
-template MultigridHierarchy<double> levels_of_box(Context&, Array<double>, PreconditionerOptions const&);
-template MultigridHierarchy<float> levels_of_stencil(std::unique_ptr<BoxOperator>, PreconditionerOptions const&);
-template MultigridHierarchy<double> levels_of_stencil(std::unique_ptr<BoxOperator>, PreconditionerOptions const&);
+template MultigridHierarchy<float> box_hierarchy(RankMatrix const&, RankBlocks const&, PreconditionerOptions const&);
+template MultigridHierarchy<double> box_hierarchy(RankMatrix const&, RankBlocks const&, PreconditionerOptions const&);
 
 }  // namespace poisson

@@ -39,7 +39,7 @@ LatticeLayout downloaded(Context& context, LatticeView const& lattices) {
 /// Makes the levels of own_rows of order 1 on a box that several ranks share.
 template <class V>
 MultigridHierarchy<V> hierarchy_of_order_one(OrderOne const& order_one, PreconditionerOptions const& options) {
-  return has_levels(order_one.blocks.get()) ? rank_box_hierarchy<V>(*order_one.own_rows, *order_one.blocks, options)
+  return has_levels(order_one.blocks.get()) ? box_hierarchy<V>(*order_one.own_rows, *order_one.blocks, options)
                                             : algebraic_hierarchy<V>(*order_one.own_rows, {}, options);
 }
 

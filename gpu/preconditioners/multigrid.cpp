@@ -311,7 +311,7 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
   if (auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a); of_rank != nullptr) {
     RankBlocks const* const blocks = options.nested_spaces ? nullptr : options.blocks.get();
     auto hierarchy =
-        has_levels(blocks) ? rank_box_hierarchy<V>(*of_rank, *blocks, options)
+        has_levels(blocks) ? box_hierarchy<V>(*of_rank, *blocks, options)
         : has_levels(of_rank->lattices())
             ? lattice_hierarchy<V>(*of_rank, options)
             : algebraic_hierarchy<V>(*of_rank, options.nested_spaces ? options.nested_spaces() : RankNestedSpaces{}, options);

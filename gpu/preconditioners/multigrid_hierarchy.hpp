@@ -132,11 +132,11 @@ template <class V, class HalfCdsMatrix>
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const& options);
 
-/// On a box that several ranks share: each has the levels of its block, with so many nodes around it that coarser levels are made
-/// as on one rank. From options.multigrid.gathered_size on every rank has all of the coarser levels. Collective.
+/// Makes the levels of a box that several ranks share: each has those of its block, with so many nodes around it that coarser
+/// levels are made as on one rank. From options.multigrid.gathered_size on every rank has all of the coarser levels. Collective.
 template <class V>
-[[nodiscard]] MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& blocks,
-                                                       PreconditionerOptions const& options);
+[[nodiscard]] MultigridHierarchy<V> box_hierarchy(RankMatrix const& a, RankBlocks const& blocks,
+                                                  PreconditionerOptions const& options);
 
 /// Whether there are blocks, of a box of three nodes or more in x and y: fewer have no diagonals of their own.
 [[nodiscard]] inline bool has_levels(RankBlocks const* blocks) {
@@ -178,7 +178,7 @@ template <class V>
 [[nodiscard]] MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& csr, Context& context,
                                                         PreconditionerOptions const& options);
 /// Makes them for a matrix whose rows several ranks share. As far as there are levels of `nested`, these come first, by P^T A P.
-/// Where the last of them has_levels as a box, rank_box_hierarchy makes the rest. Aggregates lie across ranks. Products of matrices
+/// Where the last of them has_levels as a box, box_hierarchy makes the rest. Aggregates lie across ranks. Products of matrices
 /// run on the backend, the rest of the setup on the host. From options.multigrid.gathered_size on every rank has all of the coarser
 /// levels. Above order 2 the smoother takes more steps on the finest level, as in order_hierarchy. Collective.
 template <class V>
