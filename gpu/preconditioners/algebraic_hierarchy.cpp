@@ -365,13 +365,9 @@ MultigridHierarchy<V> levels_of_rows(LevelRows rows, Matrix const* a, Context& c
       return result;
     }
     auto p = stored_as<V>(Format::csr, *coarser->p, context), r = stored_as<V>(Format::csr, *coarser->r, context);
-    if (!is_shared) {
-      level->to_coarse = std::make_unique<RowsTransfer<V>>(std::move(p), std::move(r));
-      options.done(context, "transfers");
-      rows = std::move(coarser->level);
-      continue;
-    }
-    auto transfer = std::make_unique<RowsTransfer<V>>(ranks, std::move(p), std::move(r), coarser->of_r, coarser->of_p);
+    auto transfer = is_shared ? std::make_unique<RowsTransfer<V>>(ranks, std::move(p), std::move(r), coarser->of_r, coarser->of_p)
+                              : std::make_unique<RowsTransfer<V>>(std::move(p), std::move(r));
+    options.done(context, "transfers");
     RowMap const& next_rows = coarser->level.rows;
     bool const has_idle = any_has_none(context, ranks, next_rows);
     if (goes_on_as_box && !has_idle) {
@@ -380,13 +376,13 @@ MultigridHierarchy<V> levels_of_rows(LevelRows rows, Matrix const* a, Context& c
       rest.multigrid.levels = multigrid.levels - 1;
       RankMatrix const of_box = matrix_of_blocks(context, ranks, *nested.blocks, coarser->level);
       MultigridHierarchy<V> next = box_hierarchy<V>(of_box, *nested.blocks, rest);
-      if (next.failure.empty())
+      if (is_shared && next.failure.empty())
         transfer->goes_on_in(std::move(next.entry), next.levels.front().n());
       level->to_coarse = std::move(transfer);
       add_levels(std::move(next));
       return result;
     }
-    bool const gathers = next_rows.n_of_all() <= multigrid.gathered_size || has_idle;
+    bool const gathers = is_shared && (next_rows.n_of_all() <= multigrid.gathered_size || has_idle);
     if (gathers)
       transfer->goes_on_whole(std::make_unique<RowGather<V>>(context, ranks, next_rows), numbers_in_whole(coarser->of_p));
     level->to_coarse = std::move(transfer);
