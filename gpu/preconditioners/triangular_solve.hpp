@@ -19,7 +19,7 @@ class TriangularSolve final : public Preconditioner<T> {
 public:
   TriangularSolve(IncompleteLu const& factors, Context& context)
       : context_(context), factors_(factors), work_(context, factors.view().work_size()) {
-    if (!factors.is_shared())
+    if (!factors.is_shared() && work_.size() > 0)  // a rank may have no rows
       kernels().prepare(context, work_.size(), work_.data());
   }
   void apply(ConstPointer<T> r, Pointer<T> z, std::int32_t const* stop) override {
