@@ -183,8 +183,10 @@ BenchMatrix block_of_box(Context& context, std::int64_t n, Team& team) {
     require_memory(
         context, CsrMatrix::csr_bytes(block.size(), (3 * block.count(0) - 2) * (3 * block.count(1) - 2) * (3 * block.count(2) - 2)),
         "a box of " + cube(n) + " nodes in csr");
-    result.csr = box_laplacian(context, block.count(0), block.count(1), block.count(2));  // which has no boundary in it
-    if (team.is_alone()) {                                                                // multigrid has its levels from these
+    // The matrix of a box has no boundary in it.
+    result.csr = box_laplacian(context, block.count(0), block.count(1), block.count(2));
+    // Multigrid has its levels from these nodes, or from blocks.
+    if (team.is_alone()) {
       result.box_nodes = {n, n, n};
       own.blocks.reset();
     }

@@ -192,7 +192,8 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
 
 }  // namespace
 
-int run_bench_command(std::vector<std::string> const& words, Team& team, int threads, std::optional<Configuration>& configuration) {
+int run_bench_command(std::vector<std::string> const& words, Team& team, std::function<int()> const& threads,
+                      std::optional<Configuration>& configuration) {
   if (!words.empty() && words.front() == "svd")
     return run_svd_bench_command({words.begin() + 1, words.end()});
   BenchArguments a;
@@ -203,8 +204,8 @@ int run_bench_command(std::vector<std::string> const& words, Team& team, int thr
   });
   if (a.help)
     return exit_done;
-  if (a.options.threads == 0)
-    a.options.threads = threads;
+  if (int const of_rank = threads(); a.options.threads == 0)
+    a.options.threads = of_rank;
   if (configuration)
     require_same_configuration(configuration->config(), team);
   Console console = team.is_first() ? Console(a.quiet) : Console::silent();

@@ -26,6 +26,7 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <functional>
 #include <iostream>
 
 namespace poisson::app {
@@ -247,10 +248,10 @@ bool works_on_ranks(std::vector<std::string> const& words) {
          (command == "bench" && next != "svd" && next != "convert");
 }
 
-/// `poisson run`, `poisson solve`, `poisson bench` and `poisson sweep --case K` by the ranks of a team, each with so many threads
-/// (0: all that the process may use). What all ranks find wrong the first one tells; after what one alone finds wrong no rank goes
-/// on.
-int run_by(Team& team, int threads, std::string const& command, std::vector<std::string> const& words) {
+/// `poisson run`, `poisson solve`, `poisson bench` and `poisson sweep --case K` by the ranks of a team. `threads`, which is
+/// collective, gives the number of threads where the command names none (0: all that the process may use). What all ranks find
+/// wrong the first one tells; after what one alone finds wrong no rank goes on.
+int run_by(Team& team, std::function<int()> const& threads, std::string const& command, std::vector<std::string> const& words) {
   std::optional<Configuration> configuration;
   try {
     if (command == "bench")
@@ -267,8 +268,8 @@ int run_by(Team& team, int threads, std::string const& command, std::vector<std:
     });
     if (a.help)
       return exit_done;
-    if (a.options.run.threads == 0)
-      a.options.run.threads = threads;
+    if (int const of_rank = threads(); a.options.run.threads == 0)
+      a.options.run.threads = of_rank;
     Console console = team.is_first() ? Console(a.quiet, a.options.run.verbose) : Console::silent();
     if (command == "solve")
       return solve_system(*configuration, a.options.run, console, team);
@@ -302,7 +303,8 @@ int run_on_ranks(Launch const& launch, std::string const& command, std::vector<s
     return exit_environment;
   }
   Team team(*communicator);
-  return run_by(team, threads_of_rank(*communicator), command, words);
+  return run_by(
+      team, [&] { return threads_of_rank(*communicator); }, command, words);
 }
 
 int info_on_ranks(Launch const& launch, std::vector<std::string> const& words) {
@@ -362,8 +364,12 @@ int run_command(std::vector<std::string> words) {
     throw usage_error("", "unknown command '" + command + "'" +
                               (meant.empty() ? "; there are " : "; did you mean 'poisson " + meant + "'? There are ") + known);
   }
+  auto const run_alone = [&] {
+    return run_by(
+        alone_team(), [] { return 0; }, command, words);
+  };
   if (command == "run" || command == "solve" || command == "bench")
-    return run_by(alone_team(), 0, command, words);
+    return run_alone();
   if (command == "svd")
     return run_svd_command(words);
   if (command == "init")
@@ -374,7 +380,7 @@ int run_command(std::vector<std::string> words) {
   if (a.help)
     return exit_done;
   if (!a.sweep_case.empty())
-    return run_by(alone_team(), 0, command, words);
+    return run_alone();
   if (command == "info") {
     print_info();
     return exit_done;

@@ -16,6 +16,10 @@ RunLog::RunLog(RunConfig const& config, RunOptions const& options, Console& cons
   record.result.residual_recursive = std::numeric_limits<double>::quiet_NaN();  // until there is one
 }
 
+void RunLog::begin(std::string const& title) {
+  console.line("poisson " POISSON_VERSION ": " + title);
+}
+
 void RunLog::tell_choice(FormatChoice const& choice) {
   record.choice = choice;
   record.format_reason =

@@ -20,7 +20,7 @@ public:
   Console& console;
 
   /// Prints the first line, which tells what the run is of.
-  void begin(std::string const& title) { console.line("poisson " POISSON_VERSION ": " + title); }
+  void begin(std::string const& title);
   /// Prints a line about a finished stage.
   void report(Stage stage, std::string const& what) {
     console.stage(std::string(name_of(stage)), record.clock.seconds(stage), what);
