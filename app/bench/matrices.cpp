@@ -206,7 +206,7 @@ BenchMatrix rows_of_problem(Context& context, RunConfig config, Team& team) {
     result.constant_null_space = is_singular(system);
     return result;
   }
-  RankSystem system(mesh, team, config, context);
+  RankSystem system(mesh, team, config, plan_for(mesh, team, config, context.backend()), context);
   BenchMatrix result = in_memory_of(context, system.take_rows(), team);
   result.rows.numbers = mesh.row_numbers();
   result.rhs = system.rhs();

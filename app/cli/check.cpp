@@ -4,7 +4,6 @@
 #include "app/io/console.hpp"
 #include "app/plan/format_choice.hpp"
 #include "app/run/memory_forecast.hpp"
-#include "app/run/rank_forecast.hpp"
 #include "app/sweep/sweep_cases.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -25,31 +24,18 @@ Backend backend_of(RunConfig const& config) {
   return config.backend.value_or(why_no_cuda().empty() ? Backend::cuda : Backend::cpu);
 }
 
-/// Counts of a problem, and the memory of its run on one rank or, of the rank that takes most, on several.
+/// Counts of a problem, and the memory of its run.
 struct CaseForecast {
   assembly::MeshSummary mesh;
   std::vector<std::string> notes;  ///< on the mesh file
-  std::optional<MemoryForecast> on_one;
-  std::optional<RankForecast> on_ranks;
-
-  [[nodiscard]] std::vector<MemoryForecast::OfStage> const& host() const { return on_one ? on_one->host : on_ranks->stages; }
-  [[nodiscard]] std::int64_t program() const { return on_one ? on_one->program : on_ranks->program; }
-  [[nodiscard]] std::int64_t host_peak() const {
-    return on_one ? on_one->host_peak() : MemoryForecast::peak(on_ranks->stages).bytes;
-  }
-  [[nodiscard]] std::int64_t device_peak() const { return on_one ? on_one->device_peak() : on_ranks->on_device; }
+  MemoryForecast memory;
 };
 
 CaseForecast forecast_of_case(RunConfig const& config, int ranks) {
   assembly::ProblemSpec spec = problem_of(config);
   spec.mesh.shared = config.is_box() && ranks > 1;
   assembly::CheckedProblem const problem(spec);
-  CaseForecast result{problem.mesh(), problem.notes(), {}, {}};
-  if (ranks > 1)
-    result.on_ranks = forecast_of_ranks(config, backend_of(config), ranks, problem);
-  else
-    result.on_one = forecast_memory(config, backend_of(config), problem);
-  return result;
+  return {problem.mesh(), problem.notes(), forecast_memory(config, backend_of(config), problem, ranks)};
 }
 
 /// The stages as "mesh 1 MiB, solve 2 MiB".
@@ -91,8 +77,9 @@ void print_sweep(Configuration const& configuration, int ranks, std::ostream& ou
           found = known.emplace(key, forecast_of_case(config, ranks)).first;
         Size const size{i, found->second};
         auto const less = [](Size const& a, Size const& b) {
-          return a.forecast.mesh.dofs != b.forecast.mesh.dofs ? a.forecast.mesh.dofs < b.forecast.mesh.dofs
-                                                              : a.forecast.host_peak() < b.forecast.host_peak();
+          return a.forecast.mesh.dofs != b.forecast.mesh.dofs
+                     ? a.forecast.mesh.dofs < b.forecast.mesh.dofs
+                     : a.forecast.memory.host_peak().bytes < b.forecast.memory.host_peak().bytes;
         };
         if (!smallest || less(size, *smallest))
           smallest = size;
@@ -108,10 +95,10 @@ void print_sweep(Configuration const& configuration, int ranks, std::ostream& ou
   auto const line = [&](char const* name, Size const& size) {
     assembly::MeshSummary const& mesh = size.forecast.mesh;
     out << "#   " << name << (mesh.exact_counts ? "" : "about ") << with_thousands(mesh.dofs) << " unknowns, about "
-        << bytes_text(static_cast<double>(size.forecast.host_peak())) << " on the host"
-        << (size.forecast.device_peak() == 0
+        << bytes_text(static_cast<double>(size.forecast.memory.host_peak().bytes)) << " on the host"
+        << (size.forecast.memory.device_peak() == 0
                 ? ""
-                : ", " + bytes_text(static_cast<double>(size.forecast.device_peak())) + " on the device")
+                : ", " + bytes_text(static_cast<double>(size.forecast.memory.device_peak())) + " on the device")
         << (ranks > 1 ? " of the rank with most" : "") << "; case " << size.number << ": " << text_of(cases[size.number]) << "\n";
   };
   if (smallest) {
@@ -229,14 +216,8 @@ std::string extent_text(RunConfig const& config, assembly::MeshSummary const& me
   return lengths + ", from (" + low + ") to (" + high + ")" + (may_bulge ? ", of the vertices before refinement" : "");
 }
 
-/// The format, and what `auto` has compared; of several ranks where it is known.
-void print_format(RunConfig const& config, CaseForecast const& forecast, std::ostream& out) {
-  if (forecast.on_ranks) {
-    if (!forecast.on_ranks->format.empty())
-      out << "#   format         " << forecast.on_ranks->format << "\n";
-    return;
-  }
-  FormatChoice const& choice = forecast.on_one->format;
+/// The format, and what `auto` has compared.
+void print_format(RunConfig const& config, FormatChoice const& choice, std::ostream& out) {
   out << "#   format         " << name_of(choice.format) << (config.matrix.format ? "" : " (auto)") << ", predicted for "
       << name_of(backend_of(config)) << " at a nominal bandwidth:\n";
   for (std::string const& line : grid_lines(table_of(choice)))
@@ -259,6 +240,7 @@ std::ostream& begin(Configuration const& configuration, CheckOptions const& opti
 int print_check(Configuration const& configuration, int ranks, CheckOptions const& options) {
   RunConfig const& config = configuration.config();
   CaseForecast const forecast = forecast_of_case(config, ranks);
+  MemoryForecast const& memory = forecast.memory;
   assembly::MeshSummary const& mesh = forecast.mesh;
   char const* const about = mesh.exact_counts ? "" : "about ";
 
@@ -269,25 +251,24 @@ int print_check(Configuration const& configuration, int ranks, CheckOptions cons
   out << "#   vertices       " << about << with_thousands(mesh.vertices) << "\n";
   out << "#   unknowns       " << about << with_thousands(mesh.dofs) << "\n";
   out << "#   non-zeros      " << about << with_thousands(mesh.nnz) << " (before Dirichlet rows are emptied)\n";
-  if (auto const& of_rank = forecast.on_ranks) {
-    char const* const about_rank = of_rank->is_exact ? "" : "about ";
-    out << "#   " << of_rank->division << "\n# Of the rank with most of them\n"
-        << "#   unknowns       " << about_rank << with_thousands(of_rank->rows) << ", and " << about_rank
-        << with_thousands(of_rank->ghosts) << " that come from "
-        << (of_rank->neighbors > 0 ? std::to_string(of_rank->neighbors) + " " : "") << "other rank"
-        << (of_rank->neighbors == 1 ? "" : "s") << " in each product\n";
+  if (!memory.division.empty()) {
+    char const* const about_rank = memory.is_exact ? "" : "about ";
+    out << "#   " << memory.division << "\n# Of the rank with most of them\n"
+        << "#   unknowns       " << about_rank << with_thousands(memory.rows) << ", and " << about_rank
+        << with_thousands(memory.ghosts) << " that come from "
+        << (memory.neighbors > 0 ? std::to_string(memory.neighbors) + " " : "") << "other rank"
+        << (memory.neighbors == 1 ? "" : "s") << " in each product\n";
   }
-  out << "#   host memory    about " << bytes_text(static_cast<double>(forecast.host_peak())) << " at most, "
-      << bytes_text(static_cast<double>(forecast.program())) << " of them for the program\n"
-      << "#     by stage     " << stages_text(forecast.host()) << "\n";
-  out << "#   assembly       " << (forecast.on_one ? forecast.on_one->assembly : forecast.on_ranks->assembly) << "\n";
-  print_format(config, forecast, out);
-  out << "#   preconditioner " << name_of(forecast.on_one ? forecast.on_one->preconditioner : forecast.on_ranks->preconditioner)
+  out << "#   host memory    about " << bytes_text(static_cast<double>(memory.host_peak().bytes)) << " at most, "
+      << bytes_text(static_cast<double>(memory.program)) << " of them for the program\n"
+      << "#     by stage     " << stages_text(memory.host) << "\n";
+  out << "#   assembly       " << memory.plan.text() << "\n";
+  print_format(config, memory.format, out);
+  out << "#   preconditioner " << name_of(memory.preconditioner)
       << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto), predicted" : "") << "\n";
   if (backend_of(config) == Backend::cuda) {
-    out << "#   device memory  about " << bytes_text(static_cast<double>(forecast.device_peak())) << " at most\n";
-    if (forecast.on_one)
-      out << "#     by stage     " << stages_text(forecast.on_one->device) << "\n";
+    out << "#   device memory  about " << bytes_text(static_cast<double>(memory.device_peak())) << " at most\n"
+        << "#     by stage     " << stages_text(memory.device) << "\n";
   } else
     out << "#   device memory  none: the backend is cpu\n";
   print_parts(config, forecast, out);

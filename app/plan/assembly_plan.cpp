@@ -4,11 +4,13 @@
 #include "assembly/mesh/box_partition.hpp"
 #include "assembly/space/lattice_pieces.hpp"
 #include "assembly/space/space.hpp"
+#include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/elements/box_system.hpp"
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <vector>
 
 namespace poisson::app {
@@ -235,6 +237,7 @@ AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary
   bool const box = is_box_in(Format::half_cds, config, mesh, division), lattices = has_lattices(mesh, division);
   AssemblyPlan plan;
   plan.backend = backend;
+  plan.division = division;
   plan.has_box_levels = has_blocks(config);
   // Whether nothing refuses the same problem with elements of order 1, on lattices or on a box that is not one of several blocks.
   bool const for_order_one = std::none_of(obstacles.begin(), obstacles.end(), [](Obstacle const& obstacle) {
@@ -293,6 +296,27 @@ AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary
   } else {
     plan.why = "auto prefers what is made from it";
   }
+  return plan;
+}
+
+AssemblyPlan plan_for(Domain const& mesh, Team& team, RunConfig const& config, Backend backend,
+                      std::optional<AssemblyPlan> expected) {
+  if (mesh.is_whole())
+    return expected ? *std::move(expected) : plan_assembly(config, backend, mesh.whole, division_of(config, mesh.whole, 1));
+  auto const with_cells = static_cast<int>(sum_over(team.communicator(), std::int64_t{mesh.own ? 1 : 0}));
+  AssemblyPlan plan;
+  team.together([&] {
+    Division division = division_of(config, mesh.whole, team.size());
+    division.with_cells = with_cells;
+    if (!config.is_box()) {
+      std::set<int> used;  // ranks that have pieces
+      if (mesh.pieces != nullptr)
+        used.insert(mesh.pieces->rank_of.begin(), mesh.pieces->rank_of.end());
+      bool const has_pieces = std::ssize(used) == team.size();
+      division.piece_cells = has_pieces ? mesh.pieces->n : 0;
+    }
+    plan = expected && expected->division == division ? *std::move(expected) : plan_assembly(config, backend, mesh.whole, division);
+  });
   return plan;
 }
 

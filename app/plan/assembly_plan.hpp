@@ -1,6 +1,8 @@
 #pragma once
 
 #include "app/config/run_config.hpp"
+#include "app/domain/domain.hpp"
+#include "app/launch/team.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/formats/cost.hpp"
@@ -29,6 +31,8 @@ struct Division {
   /// and the most cells around own nodes.
   std::array<std::int64_t, 3> fewest_nodes{}, fewest_cells{}, most_cells{};
   std::int64_t piece_cells = 0;  ///< of lattices: cells a side of their pieces, of which every rank has some; 0: no such pieces
+
+  friend bool operator==(Division const&, Division const&) = default;
 };
 
 /// The division of a mesh by its configuration. For boxes it is exact. Of lattices it takes for granted that every rank gets a
@@ -40,6 +44,7 @@ struct AssemblyPlan {
   Route route = Route::csr;
   Format format = Format::csr;  ///< in which it is made: half_cds or matrix_free by gpu/elements
   Backend backend = Backend::cpu;
+  Division division{};                   ///< that it is for
   std::optional<FormatChoice> choice{};  ///< what `auto` decided from, where it decided before anything is assembled
   bool may_lower = false;                ///< the preconditioner is multigrid, or may become it
   bool has_order_one = false;            ///< multigrid can be given the same problem with elements of order 1 (OrderOne)
@@ -65,6 +70,10 @@ struct AssemblyPlan {
 /// InputError where matrix_free is given and the problem does not allow it.
 [[nodiscard]] AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh,
                                          Division const& division);
+
+/// The plan for a mesh that was made. That is `expected`, unless the mesh was divided in another way than this expects. Collective.
+[[nodiscard]] AssemblyPlan plan_for(Domain const& mesh, Team& team, RunConfig const& config, Backend backend,
+                                    std::optional<AssemblyPlan> expected = {});
 
 /// Whether the unknowns are the nodes of a box of order 1, of which ranks have blocks, and its entries those of neighbours.
 [[nodiscard]] bool has_blocks(RunConfig const& config);

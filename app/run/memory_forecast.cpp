@@ -1,17 +1,22 @@
 #include "app/run/memory_forecast.hpp"
 
+#include "app/config/problem.hpp"
 #include "app/io/console.hpp"
 #include "app/plan/format_choice.hpp"
 #include "app/results/output.hpp"
+#include "assembly/mesh/box_partition.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "assembly/system/lattice_problem.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/elements/box_system.hpp"
 #include "gpu/elements/lattice_operator.hpp"
 #include "gpu/elements/lattice_system.hpp"
-#include "gpu/solvers/solver.hpp"
+#include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
 
 namespace poisson::app {
 
@@ -19,24 +24,230 @@ namespace {
 
 /// What CUDA's driver keeps in host memory once there is a context: 125 to 140 MB (H200, CUDA 13).
 constexpr std::int64_t host_bytes_of_cuda = 130 << 20;
+/// Code and buffers of MPI in a process: 12 to 16 MiB (Open MPI 4.1).
+constexpr std::int64_t bytes_of_mpi = 14 << 20;
+
+std::int64_t rounded(double x) {
+  return static_cast<std::int64_t>(std::llround(x));
+}
+
+/// What the rank with most unknowns has of a division of the mesh. The whole mesh is the part of a rank without others.
+struct LargestPart {
+  assembly::Estimate whole;  ///< of the mesh, assembled as the plan says
+  bool is_whole = true;
+  std::string division;  ///< in words
+  bool is_exact = true;
+  std::int64_t rows = 0, ghosts = 0;
+  std::size_t neighbors = 0;
+  /// Unknowns and vertices of the cells around own rows; own cells, their unknowns and their faces on the boundary.
+  std::int64_t around = 0, vertices = 0, cells = 0, own_unknowns = 0, boundary_faces = 0;
+  std::int64_t entries = 0, csr = 0;        ///< of own rows, and their bytes in CSR
+  std::array<std::int64_t, 3> box_cells{};  ///< of a box: the cells around own rows
+  LatticeLayout layout{};                   ///< where gpu/elements has lattices: the sizes of own ones
+  std::optional<RankBlocks> blocks{};       ///< of a box that ranks share by its nodes
+  int rank = 0;                             ///< then which one it is
+  // Bytes on the host:
+  std::int64_t making_mesh = 0, space = 0;      ///< as HostMemory, with the numbers in the whole mesh
+  std::int64_t constraints = 0;                 ///< of the route of the matrix
+  std::int64_t assembled = 0;                   ///< what an assembly into CSR has beside own rows
+  std::int64_t solution = 0;                    ///< of u beside x
+  std::int64_t output = 0, largest_output = 0;  ///< as HostMemory
+
+  /// The same share of a count of the whole mesh as of its rows.
+  [[nodiscard]] std::int64_t share_of(std::int64_t count) const {
+    return rounded(static_cast<double>(rows) / static_cast<double>(whole.mesh.dofs) * static_cast<double>(count));
+  }
+};
+
+LargestPart whole_mesh(assembly::Estimate const& whole, RunConfig const& config) {
+  LargestPart part;
+  assembly::HostMemory const& memory = whole.memory;
+  part.whole = whole;
+  part.rows = part.around = part.own_unknowns = whole.mesh.dofs;
+  part.vertices = whole.mesh.vertices;
+  part.cells = whole.mesh.cells;
+  part.boundary_faces = whole.boundary_faces;
+  part.entries = whole.entries;
+  if (whole.mesh.lexicographic)
+    part.box_cells = config.problem.mesh.refined_cells();
+  part.layout = whole.layout;
+  part.making_mesh = memory.making_mesh;
+  part.space = memory.space;
+  part.constraints = memory.constraints;
+  part.output = memory.output;
+  part.largest_output = memory.largest_output;
+  return part;
+}
+
+/// Dirichlet values and marks of the unknowns around own rows, where gpu/elements assembles lattices on several ranks.
+std::int64_t bytes_of_fixed_values(AssemblyPlan const& plan, std::int64_t around) {
+  return plan.route == Route::lattices || plan.route == Route::cells ? 17 * around : 0;
+}
+
+LargestPart part_of_box(assembly::Estimate const& whole, RunConfig const& config, AssemblyPlan const& plan, int ranks) {
+  assembly::BoxPartition const partition(config.problem.mesh.refined_cells(), config.problem.order, ranks);
+  LargestPart part;
+  for (int rank = 1; rank < partition.n_used(); ++rank)
+    if (partition.n_rows(rank) > partition.n_rows(part.rank))
+      part.rank = rank;
+  assembly::ProblemSpec spec = problem_of(config);
+  spec.mesh.shared = true;
+  spec.mesh.part = partition.assembled_cells(part.rank);
+  assembly::Estimate const around = assembly::estimate(spec);
+  spec.mesh.part = partition.cells(part.rank);
+  assembly::Estimate const own = assembly::estimate(spec);
+
+  auto const& blocks = partition.blocks();
+  part.division =
+      "blocks         " + std::to_string(blocks[0]) + " x " + std::to_string(blocks[1]) + " x " + std::to_string(blocks[2]);
+  if (partition.n_used() < ranks)
+    part.division += "; " + std::to_string(ranks - partition.n_used()) + " ranks have no cells";
+  part.whole = whole;
+  part.is_whole = false;
+  part.rows = partition.n_rows(part.rank);
+  auto const neighbors = partition.neighbors(part.rank);
+  part.neighbors = neighbors.size();
+  for (RankNeighbor const& neighbor : neighbors)
+    part.ghosts += neighbor.n_ghosts;
+  part.around = around.mesh.dofs;
+  part.vertices = around.mesh.vertices;
+  part.cells = own.mesh.cells;
+  part.own_unknowns = own.mesh.dofs;
+  part.boundary_faces = own.boundary_faces;
+  part.entries = around.entries * part.rows / around.mesh.dofs;
+  part.box_cells = partition.assembled_cells(part.rank).cells;
+  part.layout = own.layout;
+  part.layout.n_unknowns = part.around;
+  if (plan.has_box_levels)
+    part.blocks = partition.node_blocks();
+  part.space = part.making_mesh = around.memory.space + own.memory.space + 4 * part.around;
+  part.constraints = plan.route == Route::csr ? around.memory.constraints : bytes_of_fixed_values(plan, part.around);
+  part.assembled = around.memory.csr + 8 * part.around;
+  part.solution = 8 * part.around;
+  part.output = own.memory.output;
+  part.largest_output = own.memory.largest_output;
+  return part;
+}
+
+/// Own pieces of lattices, or own cells, where these are assembled as lattices; their sizes.
+LatticeLayout own_lattices(RunConfig const& config, assembly::MeshSummary const& mesh, Division const& division, Route route,
+                           std::int64_t n_unknowns) {
+  LatticeLayout layout;
+  layout.order = config.problem.order;
+  layout.all_on_rim = route == Route::cells;
+  layout.cells = static_cast<std::int32_t>(route == Route::cells ? 1 : division.piece_cells);
+  std::int64_t const cells = layout.cells;
+  layout.n_lattices = (mesh.cells / (cells * cells * cells) + division.ranks - 1) / division.ranks;
+  layout.n_unknowns = std::max(n_unknowns, layout.n_inner());
+  return layout;
+}
+
+/// Parts of a mesh that is no box have about equal size, as METIS makes them. A rank has half of the nodes of a cell on the rim of
+/// its part. The cells around a part are about those of a layer on half of its surface.
+LargestPart part_by_metis(assembly::Estimate const& whole, RunConfig const& config, AssemblyPlan const& plan) {
+  constexpr double surface = 1.5 * 6;  // of a part, in faces of a cube of as many cells
+  constexpr double imbalance = 1.1;    // of rows: rims go to the first of the parts that have them
+  int const ranks = plan.division.ranks;
+  auto const dofs = static_cast<double>(whole.mesh.dofs);
+  bool const has_lattices = whole.mesh.lattices > 0 && config.problem.mesh.refinements >= 2;
+  LargestPart part;
+  part.whole = whole;
+  part.is_whole = part.is_exact = false;
+  part.division = "parts          " + std::to_string(ranks) + ", of about equal size, by METIS" +
+                  (has_lattices ? "; no rank makes the whole mesh" : "; the first rank makes the whole mesh, and sends parts");
+  auto const p = static_cast<double>(config.problem.order);
+  double const cells = static_cast<double>(whole.mesh.cells) / ranks;
+  // If there are few parts, much of their surface is the boundary of the mesh.
+  double const area = surface * std::pow(cells, 2.0 / 3) * std::min(1.0, ranks / 4.0);
+  double const rows = std::min(1.0, imbalance / ranks) * dofs;
+  double const of_cells = 1 + area / 2 / cells;  // around a part, over its own
+  part.rows = rounded(rows);
+  part.ghosts = rounded(std::min(area * p * p * (p + 1) / 2, dofs - rows));
+  part.around = part.rows + part.ghosts;
+  part.own_unknowns = part.rows + part.ghosts / 2;
+  part.vertices = rounded(static_cast<double>(part.around) / (p * p * p));
+  part.cells = rounded(cells);
+  part.entries = rounded(static_cast<double>(whole.entries) * rows / dofs);
+  double const share = static_cast<double>(part.around) / dofs;
+  auto const share_of = [&](std::int64_t bytes) { return rounded(share * static_cast<double>(bytes)); };
+  part.boundary_faces = share_of(whole.boundary_faces);
+  if (plan.route != Route::csr)
+    part.layout = own_lattices(config, whole.mesh, plan.division, plan.route, part.around);
+
+  // A part has the unknowns of its cells, nodes and materials in arrays, once for the cells around and once for its own; numbers in
+  // the whole; where a rank makes lattices the places of its unknowns in them.
+  double const per_cell = 4 * std::pow(p + 1, 3) + 4;
+  auto const space = [&](double n_cells, std::int64_t n_unknowns) { return rounded(per_cell * n_cells) + 24 * n_unknowns; };
+  part.space =
+      space(cells * of_cells, part.around) + space(cells, part.rows) + 20 * part.around + (has_lattices ? 12 * part.rows : 0);
+  // While a part is made: the unknowns of all its cells twice, as lists.
+  part.making_mesh = part.space + (has_lattices ? rounded(2 * per_cell * cells * of_cells)
+                                                : whole.memory.making_mesh + rounded(per_cell * 2 * cells * of_cells));
+  part.constraints = plan.route == Route::csr ? share_of(whole.memory.constraints) : bytes_of_fixed_values(plan, part.around);
+  part.assembled = share_of(whole.memory.csr) + 8 * part.around;
+  part.solution = 8 * part.around;
+  part.output = share_of(whole.memory.output);
+  part.largest_output = share_of(whole.memory.largest_output);
+  return part;
+}
+
+LargestPart largest_part(RunConfig const& config, assembly::CheckedProblem const& problem, AssemblyPlan const& plan) {
+  assembly::Estimate const whole = problem.estimate(plan.into());
+  int const ranks = plan.division.ranks;
+  LargestPart part = ranks == 1        ? whole_mesh(whole, config)
+                     : config.is_box() ? part_of_box(whole, config, plan, ranks)
+                                       : part_by_metis(whole, config, plan);
+  part.csr = CsrMatrix::csr_bytes(part.rows, part.entries);
+  return part;
+}
+
+/// The format of the matrix, with estimates for the part.
+FormatChoice format_of(RunConfig const& config, AssemblyPlan const& plan, LargestPart const& part) {
+  assembly::MeshSummary const& mesh = part.whole.mesh;
+  MatrixShape shape = shape_of(config, mesh, plan.division);
+  if (config.matrix.format == Format::matrix_free && shape.n_cells == 0) {
+    shape.n_cells = mesh.cells;
+    shape.order = config.problem.order;
+    shape.stencil_faces = mesh.stencil_faces;
+  }
+  for (std::int64_t* const count : {&shape.n_rows, &shape.nnz, &shape.n_lattices, &shape.n_cells, &shape.stencil_faces})
+    *count = part.share_of(*count);
+  FormatChoice choice =
+      choose_format(shape, config.matrix.format_options(), plan.backend, forecast_of(config.matrix, config.solver, mesh.dofs));
+  if (config.matrix.format)
+    choice.format = *config.matrix.format;
+  else if (plan.choice)
+    choice.format = plan.choice->format;
+  return choice;
+}
 
 FormatEstimate const& estimate_of(FormatChoice const& choice, Format format) {
   return *std::find_if(choice.estimates.begin(), choice.estimates.end(),
                        [&](FormatEstimate const& e) { return e.format == format; });
 }
 
-MatrixMemory of_csr(FormatChoice const& choice, assembly::Estimate const& estimate, bool cpu) {
+/// What the matrix takes in its format besides CSR on the host, from its assembly on.
+struct MatrixMemory {
+  std::int64_t host_assembly = 0, device_assembly = 0;  ///< at the peak of its assembly or conversion
+  std::int64_t host = 0, device = 0;                    ///< that stay, with what else the assembly keeps
+  std::int64_t host_verify = 0;                         ///< what the residual takes besides vectors
+};
+
+MatrixMemory of_csr(FormatChoice const& choice, LargestPart const& part, bool cpu) {
   MatrixMemory result;
   bool const shares = choice.format == Format::csr || choice.format == Format::crs_t;
   std::int64_t const stored = estimate_of(choice, choice.format).bytes,
                      conversion = estimate_of(choice, choice.format).conversion_bytes;
+  // Of a part the couplings of own rows with each other are taken out of the rows first.
+  std::int64_t const own = part.is_whole ? 0 : part.csr;
   // On a device CSR is there until it is converted; on the host it stays.
   if (cpu) {
-    result.host = shares ? 0 : stored;
-    result.host_assembly = result.host + conversion;
+    result.host = shares ? own : stored;
+    result.host_assembly = result.host + conversion + (shares ? 0 : own);
   } else {
-    result.device = shares ? estimate.memory.csr : stored;
-    result.device_assembly = estimate.memory.csr + (shares ? 0 : stored + conversion);
+    result.host_assembly = own;
+    result.device = shares ? part.csr : stored;
+    result.device_assembly = part.csr + (shares ? 0 : stored + conversion);
   }
   return result;
 }
@@ -54,62 +265,58 @@ MatrixMemory of_elements(std::int64_t peak, std::int64_t kept, std::int64_t prob
   return result;
 }
 
-MatrixMemory memory_of_elements(Format format, RunConfig const& config, assembly::Estimate const& estimate, Backend backend) {
-  if (estimate.lattices_for_elements)
-    return memory_of_lattices(format, estimate.layout, estimate.varying_fields, backend);
-  std::int64_t const n = estimate.mesh.dofs;
-  std::array<std::int64_t, 3> const cells = config.problem.mesh.refined_cells();
+MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
+  std::array<std::int64_t, 3> const& cells = part.box_cells;
   std::int64_t surface = 0;  // values of the conditions at nodes or Gauss points of faces
   for (std::size_t d = 0; d < 3; ++d)
     surface += 2 * 8 * (cells[d] + 1) * (cells[(d + 1) % 3] + 1);
-  return of_elements(BoxSystem::peak_bytes(cells, estimate.varying_fields, format, backend) + surface,
-                     BoxSystem::peak_bytes(cells, 0, format, backend) - 8 * n + surface, 0, 0, n, backend);
-}
-
-/// What multigrid goes on with, where the matrix is not the one that it makes levels from.
-ExpectedOrderOne order_one_of(RunConfig const& config, assembly::CheckedProblem const& problem, Backend backend) {
-  ExpectedOrderOne result;
-  assembly::Estimate const estimate = problem.estimate(assembly::AssembledInto::matrix_free_on_host);
-  assembly::MeshSummary const& mesh = estimate.mesh;
-  if (mesh.lexicographic && BoxSystem::fits(config.problem.mesh.refined_cells())) {
-    result.nodes = mesh.vertices;
-    result.backend = BoxSystem::peak_bytes(config.problem.mesh.refined_cells(), estimate.varying_fields, Format::half_cds, backend);
-  }
-  result.order = config.problem.order;
-  result.rows = mesh.vertices;
-  if (result.nodes > 0 && result.order == 1)
-    return result;
-  ExpectedOrderOne of_lattices = order_one_of_lattices(estimate.layout, mesh.vertices, estimate.varying_fields, backend);
-  if (result.nodes == 0)
-    return of_lattices;
-  result.tables = of_lattices.tables;
-  result.host = of_lattices.host;
+  std::int64_t const peak = BoxSystem::peak_bytes(cells, part.whole.varying_fields, format, backend) + surface,
+                     kept = BoxSystem::peak_bytes(cells, 0, format, backend) - 8 * part.around + surface;
+  if (part.is_whole)
+    return of_elements(peak, kept, 0, 0, part.around, backend);
+  // The block of own nodes is cut out of that of the cells around.
+  std::int64_t const block = format == Format::half_cds ? 8 * 14 * part.rows : kept;
+  MatrixMemory result = of_elements(std::max(peak, kept + block), block, 0, 0, part.around, backend);
+  result.host_assembly += 8 * part.rows;
+  if (format == Format::matrix_free)  // rows of faces are edited on the host; those of the rim become entries, then CSR
+    result.host_assembly += 2 * block + 27 * (8 + 12) * part.ghosts;
   return result;
 }
 
-}  // namespace
-
-MatrixMemory memory_of_lattices(Format format, LatticeLayout const& layout, int varying_fields, Backend backend) {
+/// What half_cds or matrix_free takes on lattices. Only the sizes of the layout are read.
+MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan const& plan) {
+  LatticeLayout const& layout = part.layout;
+  Backend const backend = plan.backend;
   LatticeSystem::KeptBytes const kept = LatticeSystem::kept_bytes(layout, format);
-  MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, varying_fields, backend, format), kept.backend,
+  MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format), kept.backend,
                                     assembly::lattice_problem_bytes(layout), kept.host, layout.n_unknowns, backend);
   // Element vectors in double-double.
-  std::int64_t const n1 = layout.order + 1, cells = layout.cells;
+  std::int64_t const n1 = layout.order + 1, cells = layout.cells, m = layout.nodes();
   if (backend == Backend::cpu && format == Format::matrix_free)
     result.host_verify = 16 * n1 * n1 * n1 * layout.n_lattices * cells * cells * cells;
+  if (part.is_whole)
+    return result;
+  // Dirichlet values of the unknowns around, and their places; the right-hand side of own rows.
+  result.host_assembly += 12 * part.around + 8 * part.rows;
+  if (plan.route == Route::lattices) {
+    result.host_assembly += 4 * layout.n_lattices * m * m * m;
+    if (format == Format::half_cds)  // rows of the rim, with what others add to them
+      result.host += 3 * 27 * 12 * part.ghosts;
+  }
   return result;
 }
 
-ExpectedOrderOne order_one_of_lattices(LatticeLayout const& fine, std::int64_t vertices, int varying_fields, Backend backend) {
+ExpectedOrderOne order_one_of_lattices(LargestPart const& part, Backend backend) {
+  LatticeLayout const& fine = part.layout;
   ExpectedOrderOne result;
   result.order = fine.order;
-  result.rows = vertices;
+  result.rows = part.vertices;
   std::int64_t const p = fine.order, rims = fine.n_lattices * fine.rim().size(), on_rims = fine.n_unknowns - fine.n_inner();
   LatticeLayout coarse;  // its sizes
   coarse.n_lattices = fine.n_lattices;
   coarse.cells = fine.cells;
   coarse.all_on_rim = fine.all_on_rim;
-  coarse.n_unknowns = vertices;
+  coarse.n_unknowns = part.vertices;
   std::int64_t const m = coarse.nodes(), coarse_rims = coarse.n_lattices * coarse.rim().size();
   result.tables = 9 * (rims + coarse_rims) + 9 * on_rims * (p + 1) / p;
   // The problem in both orders, the tables once more; what the elements keep of it is gone with them.
@@ -117,86 +324,131 @@ ExpectedOrderOne order_one_of_lattices(LatticeLayout const& fine, std::int64_t v
   result.host = problem + problem / (p * p * p) + 2 * result.tables;
   if (!fine.all_on_rim) {
     result.nodes = coarse.n_lattices * m * m * m;
-    result.backend = LatticeSystem::peak_bytes(coarse, varying_fields, backend, Format::half_cds);
+    result.backend = LatticeSystem::peak_bytes(coarse, part.whole.varying_fields, backend, Format::half_cds);
   } else {
-    result.backend = LatticeSystem::peak_bytes(coarse, varying_fields, backend, Format::matrix_free);
+    result.backend = LatticeSystem::peak_bytes(coarse, part.whole.varying_fields, backend, Format::matrix_free);
     result.tensors = 8 * LatticeOperator::n_tensor_values(fine.n_lattices, 1);
   }
   return result;
 }
 
+/// What multigrid goes on with, where the matrix is not the one that it makes levels from.
+ExpectedOrderOne order_one_of(RunConfig const& config, LargestPart const& part, AssemblyPlan const& plan) {
+  ExpectedOrderOne result;
+  result.order = config.problem.order;
+  result.rows = part.vertices;
+  bool const is_box = BoxSystem::fits(part.box_cells);
+  if (plan.route == Route::cells && !part.is_whole && !is_box) {  // multigrid begins with entries
+    result.host = 3 * part.csr;
+    return result;
+  }
+  if (is_box) {
+    result.nodes = part.vertices;
+    // Of a part the diagonals of the cells around, and those of own nodes.
+    result.backend = BoxSystem::peak_bytes(part.box_cells, part.whole.varying_fields, Format::half_cds, plan.backend) +
+                     (part.is_whole ? 0 : 8 * 14 * part.vertices);
+    if (result.order == 1)
+      return result;
+  }
+  ExpectedOrderOne const of_lattices = order_one_of_lattices(part, plan.backend);
+  if (!is_box)
+    return of_lattices;
+  result.tables = of_lattices.tables;
+  result.host = of_lattices.host;
+  return result;
+}
+
+/// What the solver is told of the matrix.
+ExpectedSystem system_of(RunConfig const& config, FormatChoice const& choice, LargestPart const& part, AssemblyPlan const& plan) {
+  ExpectedSystem system;
+  bool const csr = plan.route == Route::csr;
+  system.backend = plan.backend;
+  system.format = part.is_whole || !csr ? choice.format : Format::csr;  // levels of ranks are made from rows in CSR
+  system.n_rows = part.rows;
+  system.nnz = part.entries;
+  system.bytes_per_product = estimate_of(choice, choice.format).bytes_per_product;
+  system.has_csr = part.is_whole && csr;
+  system.is_stencil = choice.format == Format::matrix_free && part.whole.mesh.stencil_faces > 0 && plan.route != Route::cells;
+  system.has_stencil_levels = std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
+    return condition.type == assembly::BoundaryType::robin;
+  });
+  if (!part.is_whole)
+    system.rows_of_all = part.whole.mesh.dofs;
+  if (part.blocks) {
+    system.block_nodes = nodes_of_block(*part.blocks, part.rank);
+    system.nodes_of_all = part.blocks->nodes;
+  }
+  bool const on_ranks = plan.route == Route::lattices || (plan.route == Route::cells && config.is_box());
+  if (!csr && choice.format == Format::half_cds) {
+    std::int64_t const m = part.layout.nodes();
+    system.n_lattice_nodes = plan.route == Route::lattices ? part.layout.n_lattices * m * m * m : 0;
+    system.lattice_cells = part.layout.cells;
+  } else if (part.is_whole ? plan.has_order_one : on_ranks || (plan.route == Route::cells && plan.has_order_one)) {
+    system.order_one = order_one_of(config, part, plan);
+  }
+  return system;
+}
+
+/// Bytes of the fluxes through boundaries.
+std::int64_t bytes_of_fluxes(RunConfig const& config, LargestPart const& part) {
+  // Places of unknowns, and for every node of every face 40 bytes, in vectors that grow.
+  std::int64_t const p1 = config.problem.order + 1;
+  return 4 * part.around + 50 * p1 * p1 * part.boundary_faces;
+}
+
+}  // namespace
+
 MemoryForecast::OfStage const& MemoryForecast::peak(std::vector<OfStage> const& stages) {
   return *std::max_element(stages.begin(), stages.end(), [](auto const& a, auto const& b) { return a.bytes < b.bytes; });
 }
 
-MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem) {
-  Division const undivided = division_of(config, problem.mesh(), 1);
-  AssemblyPlan const plan = plan_assembly(config, backend, problem.mesh(), undivided);
-  assembly::Estimate const estimate = problem.estimate(plan.into());
-  assembly::MeshSummary const& mesh = estimate.mesh;
-  assembly::HostMemory const& memory = estimate.memory;
-  bool const cpu = backend == Backend::cpu, csr = plan.route == Route::csr;
-  std::int64_t const n = mesh.dofs;
-
+MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem, int ranks) {
   MemoryForecast result;
-  result.program = memory.program + (cpu ? 0 : host_bytes_of_cuda);
-  MatrixShape shape = shape_of(config, mesh, undivided);
-  if (config.matrix.format == Format::matrix_free && shape.n_cells == 0) {
-    shape.n_cells = mesh.cells;
-    shape.order = config.problem.order;
-    shape.stencil_faces = mesh.stencil_faces;
-  }
-  result.format =
-      choose_format(shape, config.matrix.format_options(), backend, forecast_of(config.matrix, config.solver, mesh.dofs));
-  if (config.matrix.format)
-    result.format.format = *config.matrix.format;
-  else if (plan.choice)
-    result.format.format = plan.choice->format;
-  result.assembly = plan.text();
+  result.plan = plan_assembly(config, backend, problem.mesh(), division_of(config, problem.mesh(), ranks));
+  AssemblyPlan const& plan = result.plan;
+  LargestPart const part = largest_part(config, problem, plan);
+  bool const cpu = backend == Backend::cpu, csr = plan.route == Route::csr;
+  result.division = part.division;
+  result.rows = part.rows;
+  result.ghosts = part.ghosts;
+  result.neighbors = part.neighbors;
+  result.is_exact = part.is_exact;
+  result.program = part.whole.memory.program + (cpu ? 0 : host_bytes_of_cuda) + (part.is_whole ? 0 : bytes_of_mpi);
+  result.format = format_of(config, plan, part);
   Format const format = result.format.format;
-  MatrixMemory const matrix = csr ? of_csr(result.format, estimate, cpu) : memory_of_elements(format, config, estimate, backend);
-
-  ExpectedSystem system{backend, format, n, estimate.entries, estimate_of(result.format, format).bytes_per_product, csr, false, 0};
-  system.is_stencil = format == Format::matrix_free && mesh.stencil_faces > 0;
-  system.has_stencil_levels = std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
-    return condition.type == assembly::BoundaryType::robin;
-  });
-  if (!csr && format == Format::half_cds) {
-    system.n_lattice_nodes = mesh.lattices * mesh.lattice_nodes * mesh.lattice_nodes * mesh.lattice_nodes;
-    system.lattice_cells = mesh.lattice_nodes - 1;
-  } else if (plan.has_order_one)
-    system.order_one = order_one_of(config, problem, backend);
-  SolverMemory const solver = solver_memory(system, solver_options(config));
+  MatrixMemory const matrix = csr                        ? of_csr(result.format, part, cpu)
+                              : plan.route == Route::box ? of_box(format, part, backend)
+                                                         : of_lattices(format, part, plan);
+  // Ranks that share a box are told its blocks instead of its nodes (SolverOptions::blocks).
+  SolverOptions const options = part.is_whole ? solver_options(config) : config.solver;
+  SolverMemory const solver = solver_memory(system_of(config, result.format, part, plan), options);
   result.preconditioner = solver.preconditioner;
 
   // What stays: the mesh, the right-hand side, CSR and constraints, the matrix in its format.
-  std::int64_t const system_bytes = memory.space + 8 * n + memory.csr + memory.constraints;
-  std::int64_t const kept = system_bytes + matrix.host, x = 8 * n;
-  std::int64_t const of_fluxes = bytes_of_fluxes(config, n, estimate.boundary_faces);
-  std::int64_t const output =
-      Outputs(config, 1).bytes({n, mesh.cells, mesh.cells, estimate.boundary_faces, memory.output, memory.largest_output});
+  std::int64_t const n = part.rows, x = 8 * n;
+  std::int64_t const system = part.space + 8 * n + (csr ? part.csr : 0) + part.constraints;
+  std::int64_t const kept = system + matrix.host;
+  // Levels that ranks make from rows begin with a copy of these.
+  bool const copies_rows = !part.is_whole && csr && !plan.has_box_levels && solver.preconditioner == PreconditionerKind::multigrid;
   auto const add = [&](char const* name, std::int64_t bytes) { result.host.push_back({name, result.program + bytes}); };
-  add("mesh", memory.making_mesh);
-  add("assembly", csr ? system_bytes : memory.space + matrix.host_assembly);
+  add("mesh", part.making_mesh);
+  add("assembly", csr ? system + part.assembled : part.space + part.constraints + matrix.host_assembly);
   if (csr)
-    add("convert", system_bytes + matrix.host_assembly);
-  add("solve", kept + x + solver.host);
+    add("convert", system + matrix.host_assembly);
+  add("solve", kept + x + solver.host + (copies_rows ? part.csr : 0));
   // The residual, and on the host the arrays by which the bandwidth is measured; or the low parts of x.
   bool const extended = config.solver.precision != Precision::double_ && config.solver.precision != Precision::automatic;
   std::int64_t const vectors = cpu ? 3 : extended ? 2 : 1;
-  add("verify", kept + x + std::max(vectors * 8 * n + matrix.host_verify, of_fluxes));
-  add("output", kept + x + output);
+  add("verify", kept + x + std::max(vectors * 8 * n + matrix.host_verify, bytes_of_fluxes(config, part)));
+  add("output", kept + x + part.solution +
+                    Outputs(config, plan.division.ranks)
+                        .bytes({part.own_unknowns, part.cells, part.whole.mesh.cells, part.whole.boundary_faces, part.output,
+                                part.largest_output}));
   if (!cpu) {
     result.device.push_back({csr ? "convert" : "assembly", matrix.device_assembly});
     result.device.push_back({"solve", matrix.device + solver.device});
   }
   return result;
-}
-
-std::int64_t bytes_of_fluxes(RunConfig const& config, std::int64_t unknowns, std::int64_t boundary_faces) {
-  // Places of unknowns, and for every node of every face 40 bytes, in vectors that grow.
-  std::int64_t const p1 = config.problem.order + 1;
-  return 4 * unknowns + 50 * p1 * p1 * boundary_faces;
 }
 
 void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks) {

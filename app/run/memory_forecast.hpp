@@ -3,17 +3,18 @@
 #include "app/config/run_config.hpp"
 #include "app/plan/assembly_plan.hpp"
 #include "assembly/discretization.hpp"
-#include "gpu/core/lattice_layout.hpp"
 #include "gpu/formats/cost.hpp"
 #include "gpu/solvers/solver.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace poisson::app {
 
-/// The most memory that every stage of a run takes, known before anything is refined or assembled.
+/// The most memory that every stage of a run takes on the rank with most unknowns, known before anything is refined or assembled.
+/// A run on one rank is one in which this rank has the whole mesh.
 struct MemoryForecast {
   struct OfStage {
     std::string name;  ///< as in result.json
@@ -22,33 +23,25 @@ struct MemoryForecast {
   std::vector<OfStage> host;    ///< the program included
   std::vector<OfStage> device;  ///< empty with the cpu backend
   std::int64_t program = 0;     ///< bytes on the host for code and libraries, in every stage
+  AssemblyPlan plan;
   FormatChoice format;
-  std::string assembly;  ///< AssemblyPlan::text
   PreconditionerKind preconditioner{};
 
+  std::string division;  ///< of the mesh among ranks, with its name; empty for one rank
+  std::int64_t rows = 0, ghosts = 0;
+  std::size_t neighbors = 0;  ///< ranks that have the ghosts; 0: not known
+  bool is_exact = true;       ///< the rows are; else they are those of parts of about equal size
+
   [[nodiscard]] static OfStage const& peak(std::vector<OfStage> const& stages);
-  [[nodiscard]] std::int64_t host_peak() const { return peak(host).bytes; }
+  [[nodiscard]] OfStage const& host_peak() const { return peak(host); }
   [[nodiscard]] std::int64_t device_peak() const { return device.empty() ? 0 : peak(device).bytes; }
 };
 
-/// What the matrix takes in its format besides CSR on the host, from its assembly on.
-struct MatrixMemory {
-  std::int64_t host_assembly = 0, device_assembly = 0;  ///< at the peak of its assembly or conversion
-  std::int64_t host = 0, device = 0;                    ///< that stay, with what else the assembly keeps
-  std::int64_t host_verify = 0;                         ///< what the residual takes besides vectors
-};
-/// What a matrix in half_cds or matrix_free takes on lattices. Only the sizes of `layout` are read.
-[[nodiscard]] MatrixMemory memory_of_lattices(Format format, LatticeLayout const& layout, int varying_fields, Backend backend);
-/// What multigrid goes on with from matrix_free on lattices.
-[[nodiscard]] ExpectedOrderOne order_one_of_lattices(LatticeLayout const& fine, std::int64_t vertices, int varying_fields,
-                                                     Backend backend);
-
-/// Forecasts the memory of a run without its analyses. These refuse by themselves what does not fit.
-[[nodiscard]] MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem);
+/// Forecasts the memory of a run on so many ranks, without its analyses. These refuse by themselves what does not fit. `problem` is
+/// that of the configuration; for a box on several ranks with MeshSpec::shared. Errors: InputError for what is wrong with it.
+[[nodiscard]] MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem,
+                                             int ranks);
 /// Throws EnvironmentError where the machine has less memory than this stage of a run will need, on so many ranks at a time.
-void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks = 1);
-
-/// Bytes that the fluxes through boundaries take.
-[[nodiscard]] std::int64_t bytes_of_fluxes(RunConfig const& config, std::int64_t unknowns, std::int64_t boundary_faces);
+void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks);
 
 }  // namespace poisson::app

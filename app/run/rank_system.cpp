@@ -20,7 +20,6 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -80,9 +79,9 @@ std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix assembled, HostVector<std::in
 
 }  // namespace
 
-RankSystem::RankSystem(Domain& mesh, Team& team, RunConfig const& config, Context& context)
-    : RankSystem(mesh, team, config, Empty()) {
-  assemble_rows(config, context);
+RankSystem::RankSystem(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, Context& context)
+    : RankSystem(mesh, team, config, std::move(plan), Empty()) {
+  assemble_rows(context);
   sum_sources();
   Communicator& ranks = team.communicator();
   if (!block_)
@@ -94,20 +93,7 @@ RankSystem::RankSystem(Domain& mesh, Team& team, RunConfig const& config, Contex
 }
 
 /// The matrix and the right-hand side without what must be known of the whole.
-void RankSystem::assemble_rows(RunConfig const& config, Context& context) {
-  auto const with_cells = static_cast<int>(sum_over(team_.communicator(), std::int64_t{mesh_.own ? 1 : 0}));
-  team_.together([&] {
-    Division division = division_of(config, mesh_.whole, team_.size());
-    division.with_cells = with_cells;
-    if (!config.is_box()) {  // as the mesh was divided
-      std::set<int> used;    // ranks that have pieces
-      if (mesh_.pieces != nullptr)
-        used.insert(mesh_.pieces->rank_of.begin(), mesh_.pieces->rank_of.end());
-      bool const has_pieces = std::ssize(used) == team_.size();
-      division.piece_cells = has_pieces ? mesh_.pieces->n : 0;
-    }
-    plan_ = plan_assembly(config, context.backend(), mesh_.whole, division);
-  });
+void RankSystem::assemble_rows(Context& context) {
   switch (plan_.route) {
   case Route::csr:
     assemble();
@@ -117,7 +103,7 @@ void RankSystem::assemble_rows(RunConfig const& config, Context& context) {
     break;
   case Route::lattices:
   case Route::cells:
-    assemble_lattices(config.problem.order, context);
+    assemble_lattices(config_.problem.order, context);
   }
 }
 
@@ -425,8 +411,8 @@ OrderOne RankSystem::order_one_of_box(Context& context) const {
   config.matrix.format = Format::half_cds;
   OrderOne result;
   Domain mesh = make_domain(config, team_);
-  RankSystem system(mesh, team_, config, Empty());
-  system.assemble_rows(config, context);
+  RankSystem system(mesh, team_, config, plan_for(mesh, team_, config, context.backend()), Empty());
+  system.assemble_rows(context);
   SplitRows rows;
   std::unique_ptr<Matrix> local;
   team_.together([&] {

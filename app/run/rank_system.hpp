@@ -24,9 +24,9 @@ namespace poisson::app {
 /// The system of a problem on several ranks, each with its rows.
 class RankSystem final : public System {
 public:
-  /// Assembles it as plan_assembly says. The parts of `mesh` get the mean of the exact solution in a pure Neumann problem. Errors:
-  /// as Discretization::assemble and plan_assembly. The arguments outlive this.
-  RankSystem(Domain& mesh, Team& team, RunConfig const& config, Context& context);
+  /// Assembles it as the plan says. The parts of `mesh` get the mean of the exact solution in a pure Neumann problem. Errors:
+  /// as Discretization::assemble. The arguments outlive this.
+  RankSystem(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, Context& context);
   /// Moves the rows of a system that was assembled into CSR out of it, for benchmarks.
   [[nodiscard]] RankRows take_rows() { return std::move(rows_); }
   void store(SystemSolver& solver) override;
@@ -51,8 +51,9 @@ public:
 
 private:
   struct Empty {};
-  RankSystem(Domain& mesh, Team& team, RunConfig const& config, Empty) : mesh_(mesh), team_(team), config_(config) {}
-  void assemble_rows(RunConfig const& config, Context& context);
+  RankSystem(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, Empty)
+      : mesh_(mesh), team_(team), config_(config), plan_(std::move(plan)) {}
+  void assemble_rows(Context& context);
   void assemble_block(Context& context);
   void assemble_lattices(int order, Context& context);
   [[nodiscard]] LatticeProblem problem_of_cells(int order, std::span<double const> around) const;

@@ -14,7 +14,6 @@
 #include "app/run/analyse_run.hpp"
 #include "app/run/balance.hpp"
 #include "app/run/memory_forecast.hpp"
-#include "app/run/rank_forecast.hpp"
 #include "app/run/run_device.hpp"
 #include "app/run/system.hpp"
 #include "app/run/system_solver.hpp"
@@ -102,17 +101,12 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     log.warn(warning);
 
   log.until_interrupted([&] {
-    AssemblyPlan plan;
-    int const ranks_here = team.n_on_this_machine();
-    auto const forecast = [&](assembly::CheckedProblem const& problem) {
-      if (team.is_alone()) {
-        plan = plan_assembly(config, device.backend(), problem.mesh(), division_of(config, problem.mesh(), 1));
-        require_host_memory_for(MemoryForecast::peak(forecast_memory(config, device.backend(), problem).host), 1);
-        return plan.into();
-      }
-      RankForecast const of_ranks = forecast_of_ranks(config, device.backend(), team.size(), problem);
-      require_host_memory_for(MemoryForecast::peak(of_ranks.stages), ranks_here);
-      return assembly::AssembledInto::half_cds_on_host;
+    std::optional<AssemblyPlan> expected;
+    auto const forecast = [&, ranks_here = team.n_on_this_machine()](assembly::CheckedProblem const& problem) {
+      MemoryForecast const of_run = forecast_memory(config, device.backend(), problem, team.size());
+      require_host_memory_for(of_run.host_peak(), ranks_here);
+      expected = of_run.plan;
+      return of_run.plan.into();
     };
     std::optional<Domain> made;
     record.clock.time(Stage::mesh, [&] { made.emplace(make_domain(config, team, forecast)); });
@@ -136,7 +130,9 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     for (std::string const& note : notes)
       console.line("    " + note);
 
-    auto const system = record.clock.time(Stage::assembly, [&] { return assemble(mesh, team, config, plan, device); });
+    auto const system = record.clock.time(Stage::assembly, [&] {
+      return assemble(mesh, team, config, plan_for(mesh, team, config, device.backend(), std::move(expected)), device);
+    });
     record.nnz = system->nnz();
     record.csr_bytes = CsrMatrix::csr_bytes(record.dofs, record.nnz);
     record.integral_f = system->integral_f();

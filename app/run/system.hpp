@@ -70,10 +70,9 @@ public:
   [[nodiscard]] virtual HostVector<double> fixed_rows() const = 0;
 };
 
-/// Assembles the system of a mesh. `plan`: of a rank that has the whole mesh; others plan for their parts. The arguments outlive
-/// the system. Collective. Throws InputError where the data are not admissible, or the matrix cannot be what was asked for;
-/// EnvironmentError, Interrupted.
-[[nodiscard]] std::unique_ptr<System> assemble(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan const& plan,
+/// Assembles the system of a mesh. `plan`: of plan_for. The other arguments outlive the system. Collective. Throws InputError where
+/// the data are not admissible, or the matrix cannot be what was asked for; EnvironmentError, Interrupted.
+[[nodiscard]] std::unique_ptr<System> assemble(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan,
                                                RunDevice& device);
 
 }  // namespace poisson::app

@@ -63,7 +63,6 @@ ASKS_FOR_OTHER_RANKS = {
     "app/launch/team.hpp": 6,  # together(body) is body(); " on 3 ranks"
     "app/launch/backend_choice.cpp": 1,  # devices of a machine are shared out
     "app/domain/domain.cpp": 1,  # one Discretization for cells around and own cells
-    "app/run/run.cpp": 1,  # two forecasts of memory
     "app/run/shared_matrix.cpp": 2,  # a Matrix, or the part of one
     "app/run/system_solver.cpp": 5,  # what the solver is told of the matrix; bandwidth is measured on one rank
     "gpu/preconditioners/lanczos.cpp": 1,  # a sum that need not leave the device
