@@ -4,7 +4,7 @@
 #include "app/domain/domain.hpp"
 #include "app/domain/system_shares.hpp"
 #include "app/io/matrix_market.hpp"
-#include "app/run/rank_system.hpp"
+#include "app/run/system.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
 #include "gpu/core/communicator.hpp"
@@ -199,14 +199,7 @@ BenchMatrix rows_of_problem(Context& context, RunConfig config, Team& team) {
   config.matrix = {};
   config.matrix.format = Format::csr;
   Domain mesh = make_domain(config, team);
-  if (mesh.is_whole()) {
-    assembly::LinearSystem system = mesh.own->assemble();
-    BenchMatrix result = in_memory_of(context, {{}, std::make_shared<CsrMatrix const>(std::move(system.matrix))}, team);
-    result.rhs = std::move(system.rhs);
-    result.constant_null_space = is_singular(system);
-    return result;
-  }
-  RankSystem system(mesh, team, config, plan_for(mesh, team, config, context.backend()), context);
+  System system(mesh, team, config, plan_for(mesh, team, config, context.backend()), [&]() -> Context& { return context; });
   BenchMatrix result = in_memory_of(context, system.take_rows(), team);
   result.rows.numbers = mesh.row_numbers();
   result.rhs = system.rhs();

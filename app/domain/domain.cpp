@@ -472,22 +472,22 @@ std::int64_t Domain::around_of_whole(std::int64_t unknown) const {
 }
 
 HostVector<double> Domain::of_own_rows(std::span<double const> values) const {
-  if (is_whole())
-    return {values.begin(), values.end()};
   HostVector<double> result(static_cast<std::size_t>(n_rows));
-  for (std::size_t unknown = 0; unknown < places.size(); ++unknown)
-    if (places[unknown] < n_rows)
-      result[static_cast<std::size_t>(places[unknown])] = values[unknown];
+  for (std::size_t unknown = 0; unknown < n_around(); ++unknown)
+    if (place(unknown) < n_rows)
+      result[static_cast<std::size_t>(place(unknown))] = values[unknown];
   return result;
+}
+
+HostVector<double> Domain::of_own_rows(HostVector<double>&& values) const {
+  return is_whole() ? std::move(values) : of_own_rows(std::span<double const>(values));
 }
 
 std::vector<std::int64_t> Domain::row_numbers() const {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(n_rows));
-  if (is_whole())
-    std::iota(numbers.begin(), numbers.end(), 0);
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (places[i] < n_rows)
-      numbers[static_cast<std::size_t>(places[i])] = around_of_whole(static_cast<std::int64_t>(i));
+  for (std::size_t i = 0; i < n_around(); ++i)
+    if (place(i) < n_rows)
+      numbers[static_cast<std::size_t>(place(i))] = around_of_whole(static_cast<std::int64_t>(i));
   return numbers;
 }
 
@@ -501,11 +501,9 @@ std::span<double const> Domain::of_own_cells(HostVector<double> const& values, H
 }
 
 std::vector<std::uint8_t> Domain::have_rows() const {
-  if (is_whole())
-    return std::vector<std::uint8_t>(static_cast<std::size_t>(n_rows), 1);
-  std::vector<std::uint8_t> result;
-  for (std::int32_t const place : places)
-    result.push_back(place < n_rows ? 1 : 0);
+  std::vector<std::uint8_t> result(n_around());
+  for (std::size_t i = 0; i < result.size(); ++i)
+    result[i] = place(i) < n_rows ? 1 : 0;
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "gpu/core/rank_rows.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,10 +40,17 @@ struct Domain {
   [[nodiscard]] bool is_whole() const { return around != nullptr && around == own; }
   /// The values at the unknowns of `own` among values at those of `around`. Where both are one, `storage` stays as it is.
   [[nodiscard]] std::span<double const> of_own_cells(HostVector<double> const& values, HostVector<double>& storage) const;
+  /// How many unknowns `around` has; and the row of one of them, or n_rows and its number among the ghosts.
+  [[nodiscard]] std::size_t n_around() const { return is_whole() ? static_cast<std::size_t>(n_rows) : places.size(); }
+  [[nodiscard]] std::int64_t place(std::size_t unknown) const {
+    return is_whole() ? static_cast<std::int64_t>(unknown) : places[unknown];
+  }
   /// Whether a row of this rank belongs to an unknown of `around`, for all of these.
   [[nodiscard]] std::vector<std::uint8_t> have_rows() const;
   /// Those of own rows among values at the unknowns of `around`.
   [[nodiscard]] HostVector<double> of_own_rows(std::span<double const> values) const;
+  /// The same, of values that are no longer needed: those of a whole mesh are not copied.
+  [[nodiscard]] HostVector<double> of_own_rows(HostVector<double>&& values) const;
   /// The numbers in the whole mesh of own rows.
   [[nodiscard]] std::vector<std::int64_t> row_numbers() const;
   /// The number in the whole mesh of a cell of `own`, and of an unknown of it.

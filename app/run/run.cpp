@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -131,7 +132,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       console.line("    " + note);
 
     auto const system = record.clock.time(Stage::assembly, [&] {
-      return assemble(mesh, team, config, plan_for(mesh, team, config, device.backend(), std::move(expected)), device);
+      AssemblyPlan plan = plan_for(mesh, team, config, device.backend(), std::move(expected));
+      return std::make_unique<System>(mesh, team, config, std::move(plan), [&]() -> Context& { return device.context(); });
     });
     record.nnz = system->nnz();
     record.csr_bytes = CsrMatrix::csr_bytes(record.dofs, record.nnz);

@@ -11,19 +11,20 @@ namespace poisson::app {
 
 SharedMatrix::SharedMatrix(Team& team, RankRows rows, SplitRows parts, std::unique_ptr<Matrix> local)
     : team_(team), rows_(std::move(rows)) {
-  if (team.is_alone())
-    whole_ = std::move(local);
-  else
-    part_ = std::make_unique<RankMatrix>(std::move(local), parts, rows_.neighbors, team.communicator());
+  hold(std::move(local), parts, nullptr);
 }
 
 SharedMatrix::SharedMatrix(Team& team, BlockSystem block, std::vector<RankNeighbor> neighbors,
                            std::shared_ptr<RankLattices const> lattices)
     : team_(team), rows_{std::move(neighbors), nullptr}, rim_(std::move(block.rows)), rim_rows_(std::move(block.rim_rows)) {
-  if (team.is_alone())
-    whole_ = std::move(block.local);
+  hold(std::move(block.local), rim_, std::move(lattices));
+}
+
+void SharedMatrix::hold(std::unique_ptr<Matrix> local, SplitRows const& rim, std::shared_ptr<RankLattices const> lattices) {
+  if (team_.is_alone())
+    whole_ = std::move(local);
   else
-    part_ = std::make_unique<RankMatrix>(std::move(block.local), rim_, rows_.neighbors, team.communicator(), std::move(lattices));
+    part_ = std::make_unique<RankMatrix>(std::move(local), rim, rows_.neighbors, team_.communicator(), std::move(lattices));
 }
 
 RankRows SharedMatrix::rows() const {

@@ -41,6 +41,8 @@ public:
   [[nodiscard]] std::int64_t bytes() const { return part_ != nullptr ? part_->bytes() : whole_->bytes(); }
 
 private:
+  void hold(std::unique_ptr<Matrix> local, SplitRows const& rim, std::shared_ptr<RankLattices const> lattices);
+
   Team& team_;
   RankRows rows_;  ///< without a matrix where that was assembled in its format
   SplitRows rim_;  ///< then the rim's rows, and the whole of them

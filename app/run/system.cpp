@@ -1,16 +1,340 @@
 #include "app/run/system.hpp"
 
-#include "app/run/assembled_system.hpp"
-#include "app/run/rank_system.hpp"
+#include "app/run/balance.hpp"
+#include "app/run/nested_spaces.hpp"
+#include "app/run/run_device.hpp"
+#include "app/run/system_solver.hpp"
+#include "assembly/mesh/box_partition.hpp"
+#include "assembly/system/boundary_flux.hpp"
+#include "assembly/system/integrals.hpp"
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/row_map.hpp"
+#include "gpu/formats/rank_matrix.hpp"
 
-#include <utility>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
 
 namespace poisson::app {
 
-std::unique_ptr<System> assemble(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, RunDevice& device) {
-  if (mesh.is_whole())
-    return std::make_unique<AssembledSystem>(*mesh.own, config, std::move(plan), device);
-  return std::make_unique<RankSystem>(mesh, team, config, std::move(plan), device.context());
+System::System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context)
+    : System(mesh, team, config, std::move(plan), context, RowsAlone()) {
+  if (mesh.is_whole() && plan_.route == Route::csr)  // Discretization::assemble knows the whole
+    return;
+  Communicator& ranks = team.communicator();
+  sum_sources();
+  if (mesh.pure_neumann ? *mesh.pure_neumann : !any_of_ranks(ranks, anchored_))
+    make_compatible();
+  holds_an_unknown_ = pure_neumann() && has_ties_;
+  if (holds_an_unknown_)
+    hold_first_unknown(mesh_, team_, rows_, b_);
+  // While a device solves the host has time for it.
+  check_source(plan_.route != Route::csr && plan_.backend == Backend::cuda);
+}
+
+FieldSums System::source_of_own_cells() const {
+  if (source_)
+    return *source_;
+  return mesh_.own ? mesh_.own->source_integral() : FieldSums{};
+}
+
+void System::sum_sources() {
+  double of_cells = 0, of_points = 0;
+  team_.together([&] {
+    of_cells = source_of_own_cells().sum;
+    if (mesh_.around)
+      of_points = mesh_.around->point_loads().integrals.sum;
+  });
+  Communicator& ranks = team_.communicator();
+  integral_f_ = sum_over(ranks, of_cells) + of_first(ranks, of_points);  // every part knows all points
+}
+
+/// What gpu/elements has found in the lines of its cells, for own cells.
+assembly::SourceLines System::source_lines() const {
+  assembly::SourceLines lines;
+  if (largest_of_lines_.empty())
+    return lines;
+  if (plan_.route == Route::box && !mesh_.is_whole()) {  // of the cells around
+    assembly::BoxPart const &around = mesh_.part_around, &own = mesh_.part;
+    for (std::int64_t z = 0; z < own.cells[2]; ++z)
+      for (std::int64_t y = 0; y < own.cells[1]; ++y)
+        lines.largest.push_back(largest_of_lines_[static_cast<std::size_t>((z + own.first[2] - around.first[2]) * around.cells[1] +
+                                                                           y + own.first[1] - around.first[1])]);
+    lines.length = own.cells[0];
+  } else {
+    lines.largest.assign(largest_of_lines_.begin(), largest_of_lines_.end());
+  }
+  if (plan_.route != Route::lattices || mesh_.is_whole()) {
+    if (mesh_.is_whole())
+      lines.length = mesh_.whole.cells / std::ssize(lines.largest);
+    lines.cell = [n = lines.length](std::int64_t line, std::int64_t i) { return line * n + i; };
+    return lines;
+  }
+  assembly::LatticePieces const& pieces = *mesh_.pieces;
+  std::vector<std::int32_t> own;
+  for (std::size_t piece = 0; piece < pieces.rank_of.size(); ++piece)
+    if (pieces.rank_of[piece] == team_.rank())
+      own.push_back(static_cast<std::int32_t>(piece));
+  lines.length = pieces.n;
+  lines.cell = [this, &pieces, own](std::int64_t line, std::int64_t i) {
+    std::int64_t const n = pieces.n;
+    std::int64_t const number = pieces.number_of({own[static_cast<std::size_t>(line / (n * n))], {i, line % n, line / n % n}});
+    return std::lower_bound(mesh_.own_cells.begin(), mesh_.own_cells.end(), number) - mesh_.own_cells.begin();
+  };
+  return lines;
+}
+
+void System::check_source(bool beside) {
+  checks_source_ = beside;
+  auto const find = [this]() -> assembly::SourceFindings {
+    if (!mesh_.own)
+      return {};
+    return source_ && !plan_.source_on_host ? mesh_.own->source_findings(source_->absolute, source_lines())
+                                            : mesh_.own->source_findings();
+  };
+  findings_ = std::async(beside ? std::launch::async | std::launch::deferred : std::launch::deferred, find);
+}
+
+std::string System::source_warning() {
+  if (!findings_.valid())
+    return source_warning_;
+  assembly::SourceFindings mine, all;
+  team_.together([&] {
+    try {
+      mine = findings_.get();
+    } catch (Interrupted const&) {  // of the solve, whose result counts
+      if (!checks_source_)
+        throw;
+    }
+  });
+  for (assembly::SourceFindings const& of_rank : gather(team_.communicator(), mine))
+    all.add(of_rank);
+  return source_warning_ = all.warning();
+}
+
+void System::make_compatible() {
+  Communicator& ranks = team_.communicator();
+  FieldSums of_cells, of_points;
+  assembly::ExactMean exact;
+  bool has_exact = false, is_shifted = false;  // is_shifted: gpu/elements has made b sum to 0
+  HostVector<double> weights_of_free;
+  team_.together([&] {
+    if (mesh_.around) {
+      of_points = mesh_.around->point_loads().integrals;
+      is_shifted = mesh_.is_whole() && mesh_.around->point_loads().loads.empty();
+    }
+    if (!is_shifted)
+      weights_of_free = weights();
+    if (!mesh_.own)
+      return;
+    FieldSums const source = source_of_own_cells(),
+                    boundary = mesh_.is_whole() ? elements_->boundary() : mesh_.own->boundary_integral();
+    of_cells = {source.sum + boundary.sum, source.absolute + boundary.absolute};
+    if (has_exact = !mesh_.is_whole() && mesh_.own->has_exact(); has_exact)
+      exact = mesh_.own->mean_of_exact();
+  });
+  of_cells = {sum_over(ranks, of_cells.sum), sum_over(ranks, of_cells.absolute)};
+  of_points = of_first(ranks, of_points);  // every part knows all points
+  exact = {sum_over(ranks, exact.integral), sum_over(ranks, exact.volume)};
+  team_.together([&] {
+    compatibility_defect_ =
+        assembly::Discretization::compatibility_defect(of_cells.sum + of_points.sum, of_cells.absolute + of_points.absolute);
+    if (has_exact)
+      mesh_.own->set_mean_of_exact(exact.mean());
+  });
+  if (has_ties_)
+    restrict_to_free(mesh_, team_, weights_of_free);
+  if (!any_of_ranks(ranks, is_shifted))
+    subtract_constant_source(b_, weights_of_free);
+}
+
+void System::subtract_constant_source(std::span<double> f, std::span<double const> weights) const {
+  Communicator& ranks = team_.communicator();
+  double const density = sum_over(ranks, assembly::ordered_sum(f)) / sum_over(ranks, assembly::ordered_sum(weights));
+  for (std::size_t i = 0; i < f.size(); ++i)
+    f[i] -= density * weights[i];
+}
+
+void System::subtract_mean(std::span<double> u) const {
+  Communicator& ranks = team_.communicator();
+  HostVector<double> const of_rows = weights();
+  HostVector<double> storage;
+  if (!mesh_.is_whole())
+    storage = mesh_.of_own_rows(u);
+  std::span<double const> const own = mesh_.is_whole() ? std::span<double const>(u) : storage;
+  double const mean = sum_over(ranks, assembly::ordered_dot(of_rows, own)) / sum_over(ranks, assembly::ordered_sum(of_rows));
+  for (double& value : u)
+    value -= mean;
+}
+
+HostVector<double> System::weights() const {
+  return mesh_.around ? mesh_.of_own_rows(mesh_.around->integration_weights()) : HostVector<double>{};
+}
+
+void System::store(SystemSolver& solver) {
+  auto const blocks = plan_.has_box_levels && mesh_.box ? std::make_shared<RankBlocks const>(mesh_.box->node_blocks()) : nullptr;
+  if (block_)
+    solver.adopt(std::move(*block_), std::move(rows_.neighbors), blocks, lattices_, plan_.choice);
+  else
+    solver.convert(
+        std::move(rows_), blocks, [this] { return mesh_.row_numbers(); }, plan_.whole_is_taken);
+}
+
+OrderOne System::order_one_of_box(Context& context) const {
+  RunConfig config = config_;
+  config.problem.order = 1;
+  config.matrix.format = Format::half_cds;
+  OrderOne result;
+  Domain mesh = make_domain(config, team_);
+  System system(
+      mesh, team_, config, plan_for(mesh, team_, config, plan_.backend), [&]() -> Context& { return context; }, RowsAlone());
+  SplitRows rows;
+  std::unique_ptr<Matrix> local;
+  team_.together([&] {
+    if (system.block_) {
+      rows = std::move(system.block_->rows);
+      local = std::move(system.block_->local);
+    } else {
+      rows = split(system.rows_);
+      local = make_matrix(Format::csr, rows.local, context);
+    }
+  });
+  result.own_rows = std::make_unique<RankMatrix>(std::move(local), rows, system.rows_.neighbors, team_.communicator());
+  result.blocks = std::make_shared<RankBlocks const>(mesh.box->node_blocks());
+  result.fixed = fixed_of_box_;
+  return result;
+}
+
+OrderOneProvider System::order_one(RunDevice& device) const {
+  if (!mesh_.is_whole() && plan_.route == Route::cells && mesh_.box && plan_.may_lower)
+    return [this, &device] {
+      try {
+        return order_one_of_box(device.context());
+      } catch (InputError const&) {  // of k at points where elements of higher order have none
+        team_.caught();
+        return OrderOne{};
+      }
+    };
+  if (mesh_.is_whole() ? !plan_.has_order_one : !lowered_)
+    return {};
+  return [this, order = config_.problem.order, &device] {
+    try {
+      if (lowered_)
+        return make_order_one(device.context(), *lowered_);
+      auto box = mesh_.own->box_problem_of_order_one();
+      if (box && order == 1)
+        return make_order_one(device.context(), *box);
+      return make_order_one(device.context(), LoweredProblem(mesh_.own->lattice_problem(), std::move(box)));
+    } catch (DataError const&) {  // cells whose vertices alone do not make a cell
+      return OrderOne{};
+    }
+  };
+}
+
+RankNestedProvider System::nested_spaces() const {
+  bool const by_rows = plan_.route == Route::csr || (plan_.route == Route::cells && !mesh_.box);
+  if (!by_rows || mesh_.is_whole() || mesh_.whole.periodic || !mesh_.whole.conditioned_surfaces.empty() ||
+      (config_.problem.order == 1 && mesh_.nested == nullptr))
+    return {};
+  return [this] {
+    RankNestedSpaces result = mesh_.nested != nullptr ? nested_lattices(mesh_, team_) : space_of_order_one(mesh_, team_);
+    result.order = config_.problem.order;
+    if (config_.is_box())
+      result.blocks = std::make_shared<RankBlocks const>(
+          assembly::BoxPartition(config_.problem.mesh.refined_cells(), 1, team_.size()).node_blocks());
+    return result;
+  };
+}
+
+HostVector<double> System::fixed_around() const {
+  HostVector<double> fixed(mesh_.n_around(), 0.0);
+  if (elements_ != nullptr) {  // which unknowns have Dirichlet values shows when they are set
+    std::fill(fixed.begin(), fixed.end(), std::numeric_limits<double>::quiet_NaN());
+    elements_->set_dirichlet(fixed);
+    std::transform(fixed.begin(), fixed.end(), fixed.begin(), [](double value) { return std::isnan(value) ? 0.0 : 1.0; });
+  } else if (mesh_.around) {
+    std::copy(constraints_.mask().begin(), constraints_.mask().end(), fixed.begin());
+  }
+  return fixed;
+}
+
+HostVector<double> System::fixed_rows() const {
+  HostVector<double> fixed = fixed_around();
+  for (RankTie const& tie : mesh_.ties)
+    fixed[static_cast<std::size_t>(tie.unknown)] = 1;
+  return mesh_.of_own_rows(std::move(fixed));
+}
+
+HostVector<double> System::residual(std::span<double const> u, std::span<double const> u_low) const {
+  HostVector<double> r;
+  team_.together([&] {
+    if (mesh_.around)
+      r = mesh_.of_own_rows(mesh_.around->residual(u, u_low).values);
+  });
+  if (pure_neumann())
+    subtract_constant_source(r, weights());
+  if (mesh_.is_whole() && elements_ == nullptr) {
+    constraints_.restrict_to_free(r);
+    return r;
+  }
+  if (mesh_.whole.periodic)
+    restrict_to_free(mesh_, team_, r);
+  HostVector<double> const fixed = mesh_.of_own_rows(fixed_around());
+  for (std::size_t i = 0; i < r.size(); ++i)
+    if (fixed[i] != 0)
+      r[i] = 0;
+  return r;
+}
+
+std::optional<std::size_t> System::held() const {
+  for (std::size_t i = 0; holds_an_unknown_ && i < mesh_.n_around(); ++i)
+    if (mesh_.place(i) < mesh_.n_rows && mesh_.around_of_whole(static_cast<std::int64_t>(i)) == 0)
+      return static_cast<std::size_t>(mesh_.place(i));
+  return std::nullopt;
+}
+
+void System::correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const {
+  HostVector<double> all = around_of_rows({d.begin(), d.end()});
+  if (mesh_.is_whole())
+    for (std::int64_t i = 0; i < constraints_.size(); ++i)
+      if (constraints_.constrained(i)) {
+        double sum = 0;
+        for (auto const& [free, weight] : constraints_.row(i))
+          sum += weight * d[static_cast<std::size_t>(free)];
+        all[static_cast<std::size_t>(i)] = sum;
+      }
+  if (pure_neumann())
+    subtract_mean(all);
+  for (std::size_t i = 0; i < u.size(); ++i)
+    add_to_pair(sign * all[i], u[i], u_low[i]);
+}
+
+HostVector<double> System::around_of_rows(HostVector<double> x) const {
+  if (mesh_.is_whole())
+    return x;
+  bool const tied = mesh_.whole.periodic;
+  HostVector<std::int32_t> const& places = tied ? places_ : mesh_.places;
+  auto const ghosts = values_of_ghosts<double>(team_.communicator(), tied ? neighbors_ : mesh_.neighbors, x);
+  HostVector<double> u(places.size());
+  for (std::size_t i = 0; i < u.size(); ++i)
+    u[i] = places[i] < mesh_.n_rows ? x[static_cast<std::size_t>(places[i])]
+                                    : ghosts[static_cast<std::size_t>(places[i] - mesh_.n_rows)];
+  return u;
+}
+
+HostVector<double> System::reconstruct(HostVector<double> x) const {
+  HostVector<double> u = around_of_rows(std::move(x));
+  for (std::size_t i = 0; i < offsets_.size(); ++i)
+    u[i] += offsets_[i];
+  if (elements_ != nullptr)
+    elements_->set_dirichlet(u);
+  else if (mesh_.around)
+    constraints_.expand(u);
+  if (pure_neumann())
+    subtract_mean(u);
+  return u;
 }
 
 }  // namespace poisson::app

@@ -1,15 +1,23 @@
 #pragma once
 
-#include "app/analysis/analysis.hpp"
 #include "app/config/run_config.hpp"
 #include "app/domain/domain.hpp"
 #include "app/launch/team.hpp"
+#include "app/plan/assembly_plan.hpp"
+#include "assembly/space/constraints.hpp"
+#include "assembly/system/source_findings.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/core/rank_lattices.hpp"
+#include "gpu/core/rank_rows.hpp"
+#include "gpu/elements/block_system.hpp"
+#include "gpu/elements/element_system.hpp"
 #include "gpu/elements/order_one.hpp"
 #include "gpu/preconditioners/options.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,59 +28,121 @@ namespace poisson::app {
 
 class RunDevice;
 class SystemSolver;
-struct AssemblyPlan;
 
-/// The system A x = b of a run, however it was assembled: this rank has rows of it. Functions are collective. u and u_low are
-/// values at the unknowns of Domain::around, x, r and d those of own rows.
+/// Gives the context of the backend, and waits for it: an assembly on the host goes on while that is made.
+using ContextProvider = std::function<Context&()>;
+
+/// The system A x = b of a run, however it was assembled. Every rank has rows of it, and one without others has all. u and u_low
+/// are values at the unknowns of Domain::around, x, r and d those of own rows. Functions that are not said to be local are
+/// collective.
 class System {
 public:
-  System() = default;
+  /// Assembles the system of a mesh as the plan says. In a pure Neumann problem the parts of `mesh` get the mean of the exact
+  /// solution. The mesh, the team, the configuration and the context outlive the system. Throws InputError where the data are not
+  /// admissible, or the matrix cannot be what was asked for; EnvironmentError, Interrupted.
+  System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context);
   System(System const&) = delete;  // another thread may look at it
   System& operator=(System const&) = delete;
-  virtual ~System() = default;
 
-  /// The entries of the matrix, of all ranks.
-  [[nodiscard]] virtual std::int64_t nnz() const = 0;
-  /// The right-hand side of own rows.
-  [[nodiscard]] virtual HostVector<double> const& rhs() const = 0;
-  /// The integral of all sources over the whole mesh.
-  [[nodiscard]] virtual double integral_f() const = 0;
+  // These are local.
+  [[nodiscard]] std::int64_t nnz() const { return nnz_; }             ///< entries of the matrix, of all ranks
+  [[nodiscard]] HostVector<double> const& rhs() const { return b_; }  ///< of own rows
+  [[nodiscard]] double integral_f() const { return integral_f_; }     ///< of all sources over the whole mesh
   /// Only in a pure Neumann problem: how far the data were from having a solution, as in LinearSystem.
-  [[nodiscard]] virtual std::optional<double> compatibility_defect() const = 0;
-  [[nodiscard]] bool pure_neumann() const { return compatibility_defect().has_value(); }
+  [[nodiscard]] std::optional<double> compatibility_defect() const { return compatibility_defect_; }
+  [[nodiscard]] bool pure_neumann() const { return compatibility_defect_.has_value(); }
   /// Whether the constant vector spans the null space of the matrix.
-  [[nodiscard]] virtual bool is_singular() const = 0;
-  /// Whether the source is still being checked, on the host while the device solves.
-  [[nodiscard]] virtual bool checks_source() const { return false; }
+  [[nodiscard]] bool is_singular() const { return pure_neumann() && !holds_an_unknown_; }
+  /// Whether an unknown is held instead of its equation, in a pure Neumann problem, and which row that is, if this rank has it.
+  [[nodiscard]] bool holds_an_unknown() const { return holds_an_unknown_; }
+  [[nodiscard]] std::optional<std::size_t> held() const;
+  /// Whether the source is still being checked, on the host while the device solves; the same on all ranks.
+  [[nodiscard]] bool checks_source() const { return checks_source_; }
+  /// 1 for own rows of unknowns that are given or tied to others, 0 for those that are free.
+  [[nodiscard]] HostVector<double> fixed_rows() const;
+  /// Moves the rows of a system that was assembled into CSR out of it, for benchmarks.
+  [[nodiscard]] RankRows take_rows() { return std::move(rows_); }
+
   /// Empty, or how much of the source the quadrature misses. Waits for the check; one that an interrupt has ended says nothing.
-  [[nodiscard]] virtual std::string source_warning() = 0;
+  [[nodiscard]] std::string source_warning();
 
   /// Gives the matrix to the solver, which converts it where that is needed.
-  virtual void store(SystemSolver& solver) = 0;
+  void store(SystemSolver& solver);
   /// Gives multigrid the same problem with elements of order 1; empty where there is none. This object and the device outlive the
   /// provider.
-  [[nodiscard]] virtual OrderOneProvider order_one(RunDevice& device) const = 0;
-  /// Gives multigrid spaces inside that of the elements, on several ranks where the matrix has entries. Empty where there are none.
-  [[nodiscard]] virtual RankNestedProvider nested_spaces() const { return {}; }
+  [[nodiscard]] OrderOneProvider order_one(RunDevice& device) const;
+  /// Gives multigrid from rows of several ranks its spaces: elements of order 1 inside those of a higher one, and on lattices those
+  /// on larger cells. Empty where boundaries are periodic, and where a rank has the whole mesh.
+  [[nodiscard]] RankNestedProvider nested_spaces() const;
 
   /// u from the solution x. In a pure Neumann problem the mean of u is 0.
-  [[nodiscard]] virtual HostVector<double> reconstruct(HostVector<double> x) const = 0;
+  [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const;
   /// C^T of the residual of u + u_low from the elements (assembly's solution_residual), which is zero in rows of Dirichlet values
   /// and tied unknowns; in pure Neumann problems after it was made to sum to zero, as the right-hand side was.
-  [[nodiscard]] virtual HostVector<double> residual(std::span<double const> u, std::span<double const> u_low) const = 0;
-  /// Whether an unknown is held instead of its equation, in a pure Neumann problem, and which row that is, if this rank has it.
-  [[nodiscard]] virtual bool holds_an_unknown() const = 0;
-  [[nodiscard]] virtual std::optional<std::size_t> held() const = 0;
+  [[nodiscard]] HostVector<double> residual(std::span<double const> u, std::span<double const> u_low) const;
   /// u + u_low += sign C d, for the solution d of the system with such a right-hand side.
-  virtual void correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const = 0;
+  void correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const;
 
-  /// 1 for own rows of unknowns that are given or tied to others, 0 for those that are free.
-  [[nodiscard]] virtual HostVector<double> fixed_rows() const = 0;
+private:
+  struct RowsAlone {};
+  /// Assembles own rows without what must be known of the whole.
+  System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context, RowsAlone);
+  void assemble();
+  void assemble_box(Context& context);
+  void assemble_lattices(Context& context);
+  void assemble_own_lattices(Context& context);
+  void require_memory_for(Context& context, std::int64_t bytes) const;
+  [[nodiscard]] LatticeProblem problem_of_cells(std::span<double const> around) const;
+  [[nodiscard]] OrderOne order_one_of_box(Context& context) const;
+  void add_point_loads();
+
+  [[nodiscard]] FieldSums source_of_own_cells() const;
+  [[nodiscard]] assembly::SourceLines source_lines() const;
+  void sum_sources();
+  void check_source(bool beside);
+  void make_compatible();
+  /// Takes a constant source off f, so that f sums to 0 over all ranks. `weights` are the integrals of the basis functions, of free
+  /// unknowns where f is.
+  void subtract_constant_source(std::span<double> f, std::span<double const> weights) const;
+  /// Shifts values of the unknowns around so that their integral over the whole mesh is 0.
+  void subtract_mean(std::span<double> u) const;
+  /// The integrals of the basis functions of own rows.
+  [[nodiscard]] HostVector<double> weights() const;
+  /// The values at the unknowns around, from those of own rows; tied ones get those that they are tied to.
+  [[nodiscard]] HostVector<double> around_of_rows(HostVector<double> x) const;
+  /// 1 for unknowns around that have Dirichlet values, or are tied to others by the constraints; 0 for all others. It is local.
+  [[nodiscard]] HostVector<double> fixed_around() const;
+
+  Domain& mesh_;
+  Team& team_;
+  RunConfig const& config_;
+  AssemblyPlan plan_;
+  std::int64_t nnz_ = 0;
+  HostVector<double> b_;
+  double integral_f_ = 0;
+  std::optional<double> compatibility_defect_;
+  bool holds_an_unknown_ = false;
+  bool anchored_ = false;             ///< a condition here fixes the constant
+  RankRows rows_;                     ///< of an assembly into CSR
+  std::optional<BlockSystem> block_;  ///< of one by gpu/elements
+  /// What was assembled on the whole mesh, or on the block of a box: it keeps the Dirichlet values.
+  std::unique_ptr<ElementSystem> elements_;
+  assembly::Constraints constraints_;  ///< of unknowns around, where there are no elements_
+  std::shared_ptr<RankLattices const> lattices_;
+  // These are of an assembly by gpu/elements.
+  std::optional<FieldSums> source_;        ///< of own cells
+  HostVector<double> largest_of_lines_{};  ///< ElementSystem::largest_source_of_lines
+  std::optional<LoweredProblem> lowered_;  ///< for order_one, where it was at hand
+  HostVector<std::uint8_t> fixed_of_box_;  ///< of cells of a box: see OrderOne
+  // These are about periodic boundaries on several ranks: see TiedRows.
+  bool has_ties_ = false;  ///< some rank has
+  std::vector<RankNeighbor> neighbors_;
+  HostVector<std::int32_t> places_;
+  HostVector<double> offsets_;
+
+  std::string source_warning_;  ///< what Discretization::assemble has found
+  bool checks_source_ = false;
+  std::future<assembly::SourceFindings> findings_;  ///< of own cells. It is last: what it reads goes after it
 };
-
-/// Assembles the system of a mesh. `plan`: of plan_for. The other arguments outlive the system. Collective. Throws InputError where
-/// the data are not admissible, or the matrix cannot be what was asked for; EnvironmentError, Interrupted.
-[[nodiscard]] std::unique_ptr<System> assemble(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan,
-                                               RunDevice& device);
 
 }  // namespace poisson::app

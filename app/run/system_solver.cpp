@@ -37,7 +37,7 @@ std::size_t first_not_finite(std::span<double const> values) {
                                   values.begin());
 }
 
-void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks, std::vector<std::int64_t> const& numbers,
+void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks, RowNumbers const& numbers,
                            bool whole_is_taken) {
   ResultRecord& record = log_.record;
   blocks_ = std::move(blocks);
@@ -63,8 +63,10 @@ void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> bloc
     });
     format = of_first(ranks, format);
     bool const is_block = !chooses && !team_.is_alone();
-    std::string const refusal =
-        is_block && !whole_is_taken ? refusal_of_whole(format, rows, numbers, config_.matrix.format_options(), team_) : "";
+    std::string const refusal = is_block && !whole_is_taken
+                                    ? refusal_of_whole(format, rows, numbers ? numbers() : std::vector<std::int64_t>{},
+                                                       config_.matrix.format_options(), team_)
+                                    : "";
     bool in_csr = false;  // the block has too many diagonals for its size
     team_.together([&] {
       if (!refusal.empty())
@@ -166,7 +168,7 @@ void SystemSolver::record_devices() {
 }
 
 HostVector<double> SystemSolver::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one,
-                                       RankNestedProvider nested_spaces, std::function<std::vector<std::int64_t>()> row_numbers) {
+                                       RankNestedProvider nested_spaces, RowNumbers row_numbers) {
   ResultRecord& record = log_.record;
   MultiPrecisionOperator const& a = matrix_->for_solver();
   HostVector<double> x(static_cast<std::size_t>(a.n_rows()));

@@ -29,14 +29,17 @@ namespace poisson::app {
 /// convert or adopt, solve and verify in this order. Vectors are those of own rows. All functions are collective.
 class SystemSolver {
 public:
+  using RowNumbers = std::function<std::vector<std::int64_t>()>;
+
   /// The arguments outlive this.
   SystemSolver(RunConfig const& config, Team& team, RunDevice& device, RunLog& log)
       : config_(config), team_(team), device_(device), log_(log) {}
 
   /// Takes the rows of this rank, and converts own rows among themselves to the format of the configuration, in the backend's
-  /// memory. `blocks`: of a box of order 1 who has which nodes; null elsewhere, and where one rank has all. `numbers`: as in
-  /// NumberedRows. Errors: InputError where the format does not take the whole matrix, unless it is known to.
-  void convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks = nullptr, std::vector<std::int64_t> const& numbers = {},
+  /// memory. `blocks`: of a box of order 1 who has which nodes; null elsewhere, and where one rank has all. `numbers` makes
+  /// NumberedRows::numbers, where they are needed; empty: rows follow each other from rank to rank. Errors: InputError where the
+  /// format does not take the whole matrix, unless it is known to.
+  void convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks = nullptr, RowNumbers const& numbers = {},
                bool whole_is_taken = false);
   /// Takes a matrix that was assembled in its format, in the memory of the device's context, in place of `convert`. `choice` is
   /// what `auto` decided from. One of `blocks` and `lattices` is null.
@@ -49,8 +52,7 @@ public:
   /// Solves A x = b. `constant_null_space`: the constant vector spans the null space of A. `row_numbers` makes
   /// NumberedRows::numbers.
   [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one = {},
-                                         RankNestedProvider nested_spaces = {},
-                                         std::function<std::vector<std::int64_t>()> row_numbers = {});
+                                         RankNestedProvider nested_spaces = {}, RowNumbers row_numbers = {});
 
   /// Computes ||b - A x|| / ||b||, and that scaled by the diagonal, in double-double arithmetic into the record. Where that is more
   /// than twice the tolerance the solver's own residual was rounding, and x is corrected once; if that is not enough the status is

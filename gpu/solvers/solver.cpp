@@ -742,7 +742,7 @@ private:
                         : free_on_ranks                 ? options_.order_one || options_.nested_spaces
                                                         : bool(options_.nested_spaces);
     traits.lowered_from = lowers ? std::max(options_.element_order, 1) : 0;
-    if (options_.ranks.get().is_alone() && !options_.csr)
+    if (!options_.csr && !options_.rows_of_rank)
       traits.no_entries = "there are no entries";
     else if ((matrix != nullptr && matrix->format() == Format::matrix_free) || free_on_ranks)
       traits.no_entries = no_entries_of_matrix_free;

@@ -1,0 +1,322 @@
+#include "app/run/system.hpp"
+#include "assembly/space/lattice_pieces.hpp"
+#include "assembly/system/lattice_problem.hpp"
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/memory.hpp"
+#include "gpu/elements/lattice_rows.hpp"
+#include "gpu/elements/lattice_system.hpp"
+#include "gpu/kernels/backends.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+/// The ways to the rows of a rank: assembly on the host, and by gpu/elements on a box or on lattices.
+namespace poisson::app {
+
+namespace {
+
+/// The rows of this rank from the matrix of the cells around them, whose unknowns have these places (Domain::places). Columns
+/// ascend.
+std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix assembled, HostVector<std::int32_t> const& places, std::int64_t n_rows,
+                                         std::int64_t n_ghosts) {
+  std::size_t in_order = 0;
+  while (in_order < places.size() && places[in_order] == static_cast<std::int32_t>(in_order))
+    ++in_order;
+  if (in_order == places.size()) {  // the first rows as they are
+    auto const nnz = static_cast<std::size_t>(assembled.row_ptr[n_rows]);
+    assembled.n_rows = n_rows;
+    assembled.n_columns = n_rows + n_ghosts;
+    assembled.row_ptr.resize(static_cast<std::size_t>(n_rows) + 1);
+    assembled.columns.resize(nnz);
+    assembled.values.resize(nnz);
+    return std::make_shared<CsrMatrix const>(std::move(assembled));
+  }
+  auto result = std::make_shared<CsrMatrix>();
+  result->n_rows = n_rows;
+  result->n_columns = n_rows + n_ghosts;
+  result->row_ptr.resize(static_cast<std::size_t>(n_rows) + 1);
+  result->row_ptr[0] = 0;
+  HostVector<std::int64_t> from(static_cast<std::size_t>(n_rows));
+  for (std::int64_t node = 0; node < assembled.n_rows; ++node)
+    if (auto const row = static_cast<std::size_t>(places[static_cast<std::size_t>(node)]);
+        static_cast<std::int64_t>(row) < n_rows) {
+      from[row] = node;
+      result->row_ptr[row + 1] = assembled.row_ptr[node + 1] - assembled.row_ptr[node];
+    }
+  for (std::size_t row = 0; row < from.size(); ++row)
+    result->row_ptr[row + 1] += result->row_ptr[row];
+  auto const nnz = static_cast<std::size_t>(result->row_ptr.back());
+  result->columns.resize(nnz);
+  result->values.resize(nnz);
+  std::vector<std::pair<std::int32_t, double>> entries;
+  for (std::size_t row = 0; row < from.size(); ++row) {
+    entries.clear();
+    for (auto e = static_cast<std::size_t>(assembled.row_ptr[from[row]]);
+         e < static_cast<std::size_t>(assembled.row_ptr[from[row] + 1]); ++e)
+      entries.emplace_back(places[static_cast<std::size_t>(assembled.columns[e])], assembled.values[e]);
+    std::sort(entries.begin(), entries.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+    auto out = static_cast<std::size_t>(result->row_ptr[row]);
+    for (auto const& [column, value] : entries) {
+      result->columns[out] = column;
+      result->values[out++] = value;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+System::System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context, RowsAlone)
+    : mesh_(mesh), team_(team), config_(config), plan_(std::move(plan)) {
+  if (mesh.is_whole() && plan_.route == Route::lattices && plan_.format == Format::half_cds && mesh.whole.lattices == 0)
+    plan_.route = Route::csr;  // the mesh could not be made of lattices, after all
+  switch (plan_.route) {
+  case Route::csr:
+    assemble();
+    break;
+  case Route::box:
+    assemble_box(context());
+    break;
+  case Route::lattices:
+  case Route::cells:
+    if (mesh.is_whole())
+      assemble_lattices(context());
+    else
+      assemble_own_lattices(context());
+  }
+}
+
+void System::require_memory_for(Context& context, std::int64_t bytes) const {
+  require_memory(context, bytes, "the matrix in " + std::string(name_of(plan_.format)) + ", with its assembly,",
+                 mesh_.is_whole() ? "use a coarser mesh or the cpu backend" : "use more ranks, a coarser mesh or the cpu backend");
+}
+
+void System::assemble() {
+  mesh_.own_nodes = {};
+  mesh_.around_cells = {};
+  assembly::LinearSystem system;
+  system.matrix.row_ptr.push_back(0);
+  team_.together([&] {
+    if (mesh_.around)
+      system = mesh_.around->assemble();
+    anchored_ = system.anchored;
+    constraints_ = std::move(system.constraints);
+    if (mesh_.whole.periodic && !mesh_.is_whole())
+      return;
+    rows_.neighbors = mesh_.neighbors;
+    rows_.matrix = rows_in(std::move(system.matrix), mesh_.places, mesh_.n_rows, rows_.n_ghosts());
+    b_ = mesh_.of_own_rows(std::move(system.rhs));
+  });
+  if (mesh_.is_whole()) {  // it is complete, and in a pure Neumann problem made to fit
+    integral_f_ = system.integral_f;
+    source_warning_ = std::move(system.source_warning);
+    if (system.pure_neumann)
+      compatibility_defect_ = system.compatibility_defect;
+    holds_an_unknown_ = system.holds_an_unknown;
+  } else if (mesh_.whole.periodic) {
+    has_ties_ = any_of_ranks(team_.communicator(), !mesh_.ties.empty());
+    TiedRows tied = tie_rows(mesh_, team_, system.matrix, system.rhs);
+    rows_ = std::move(tied.rows);
+    b_ = std::move(tied.rhs);
+    neighbors_ = rows_.neighbors;
+    places_ = std::move(tied.places);
+    offsets_ = std::move(tied.offsets);
+  }
+  nnz_ = sum_over(team_.communicator(), rows_.matrix->nnz());
+}
+
+void System::assemble_box(Context& context) {
+  std::array<bool, 6> dirichlet{};
+  team_.together([&] {
+    rows_.neighbors = mesh_.neighbors;
+    block_.emplace();
+    if (!mesh_.around) {
+      auto const empty = std::make_shared<CsrMatrix>();
+      empty->row_ptr.push_back(0);
+      block_->local = make_matrix(Format::csr, empty, context);
+      block_->rows.couplings = empty;
+      block_->rim_rows = *empty;
+      return;
+    }
+    BoxProblem problem = *mesh_.around->box_problem();
+    assembly::BoxPart const cells = mesh_.part_around, own = mesh_.part;
+    if (!mesh_.is_whole()) {
+      BoxProblem::Cells in_sums;
+      for (std::size_t d = 0; d < 3; ++d) {
+        in_sums.first[d] = own.first[d] - cells.first[d];
+        in_sums.end[d] = in_sums.first[d] + own.cells[d];
+      }
+      problem.cells_in_sums = in_sums;
+    }
+    require_memory_for(context, BoxSystem::peak_bytes(problem, plan_.format, context.backend()));
+    std::unique_ptr<BoxSystem> system;
+    try {
+      system = std::make_unique<BoxSystem>(context, problem, plan_.format);
+    } catch (DataError const& error) {
+      mesh_.around->refuse(error);
+    }
+    source_ = system->source();
+    largest_of_lines_ = system->largest_source_of_lines();
+    anchored_ = system->anchored();
+    if (mesh_.is_whole()) {
+      b_ = system->take_rhs();
+      block_->local = system->take_matrix();
+    } else {
+      NodeBox around;
+      for (std::size_t d = 0; d < 3; ++d) {
+        around.low[d] = cells.first[d];
+        around.high[d] = cells.first[d] + cells.cells[d] + 1;
+      }
+      auto const me = static_cast<std::size_t>(team_.rank());
+      block_ = take_block(*system, around, mesh_.box->node_blocks().own[me], mesh_.places, context);
+      b_ = std::move(block_->rhs);
+    }
+    elements_ = std::move(system);
+    add_point_loads();
+    for (std::size_t face = 0; face < dirichlet.size(); ++face)
+      dirichlet[face] = problem.faces[face].type == BoxProblem::Face::Type::dirichlet;
+  });
+  // Nodes without a Dirichlet value are a box, too.
+  std::array<std::int64_t, 3> nodes = config_.problem.mesh.refined_cells();
+  for (std::int64_t& count : nodes)
+    count += 1;
+  std::array<std::int64_t, 3> free = nodes;
+  combine_lists(team_.communicator(), std::span<bool>(dirichlet), [](bool& one, bool other) { one = one || other; });
+  for (std::size_t face = 0; face < dirichlet.size(); ++face)
+    free[face / 2] -= dirichlet[face] ? 1 : 0;
+  nnz_ = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + nodes[0] * nodes[1] * nodes[2] - free[0] * free[1] * free[2];
+}
+
+void System::add_point_loads() {
+  auto const& loads = mesh_.around->point_loads().loads;
+  if (loads.empty())
+    return;
+  HostVector<double> const fixed = fixed_around();  // whose rows stay empty
+  for (auto const& load : loads)
+    if (auto const place = mesh_.place(static_cast<std::size_t>(load.unknown));
+        place < mesh_.n_rows && fixed[static_cast<std::size_t>(load.unknown)] == 0)
+      b_[static_cast<std::size_t>(place)] += load.value;
+}
+
+void System::assemble_lattices(Context& context) {
+  try {
+    LatticeProblem const problem = mesh_.own->lattice_problem();
+    require_memory_for(context, LatticeSystem::peak_bytes(problem, context.backend(), plan_.format));
+    elements_ = std::make_unique<LatticeSystem>(context, problem, plan_.format);
+    if (plan_.may_lower && problem.layout.order > 1)
+      lowered_.emplace(problem, mesh_.own->box_problem_of_order_one());
+  } catch (DataError const& error) {
+    mesh_.own->refuse(error);
+  }
+  source_ = elements_->source();
+  largest_of_lines_ = elements_->largest_source_of_lines();
+  anchored_ = !elements_->pure_neumann();
+  nnz_ = elements_->nnz();
+  b_ = elements_->take_rhs();
+  block_.emplace().local = elements_->take_matrix();
+  add_point_loads();
+}
+
+/// Own cells as lattices, with unknowns as mesh_.places numbers them. `around`: the Dirichlet values of the unknowns around.
+LatticeProblem System::problem_of_cells(std::span<double const> around) const {
+  std::vector<double> dirichlet(around.size());
+  for (std::size_t unknown = 0; unknown < around.size(); ++unknown)
+    dirichlet[static_cast<std::size_t>(mesh_.places[unknown])] = around[unknown];
+  if (!mesh_.own)
+    return assembly::problem_without_cells(config_.problem.order, dirichlet);
+  std::vector<std::int32_t> number;
+  number.reserve(mesh_.in_own.size());
+  for (std::int32_t const unknown : mesh_.in_own)
+    number.push_back(mesh_.places[static_cast<std::size_t>(unknown)]);
+  return mesh_.own->lattice_problem(number, dirichlet, !plan_.source_on_host);
+}
+
+void System::assemble_own_lattices(Context& context) {
+  Format const format = plan_.format;
+  auto lattices = std::make_shared<RankLattices>();
+  HostVector<std::uint8_t> fixed;
+  std::int64_t emptied = 0;
+  HostVector<double> rhs;
+  std::unique_ptr<Matrix> matrix;
+  team_.together([&] {
+    std::optional<assembly::OwnPieces> pieces;
+    LatticeProblem problem;
+    std::vector<double> const dirichlet = mesh_.around ? mesh_.around->dirichlet_values() : std::vector<double>{};
+    if (plan_.route == Route::cells) {
+      mesh_.own_nodes = {};
+      mesh_.around_cells = {};
+      problem = problem_of_cells(dirichlet);
+    } else {
+      pieces.emplace(mesh_.pieces, team_.rank(), std::ssize(mesh_.places), mesh_.n_rows, std::move(mesh_.own_nodes),
+                     std::move(mesh_.around_cells));
+      // Own unknowns were rows in the order of their numbers in the whole mesh.
+      for (RankNeighbor& neighbor : mesh_.neighbors)
+        for (std::int32_t& row : neighbor.sent)
+          row = pieces->number[static_cast<std::size_t>(row)];
+      mesh_.places = pieces->number;
+      lattices->cut = pieces->cut();
+      problem = mesh_.around->lattice_problem(*pieces);
+    }
+    lattices->n_rows = mesh_.n_rows;
+    lattices->neighbors = mesh_.neighbors;
+    anchored_ = !problem.pure_neumann;
+    problem.pure_neumann = false;  // what the whole is shows later
+    require_memory_for(context, LatticeSystem::peak_bytes(problem, context.backend(), format));
+    try {
+      LatticeSystem system(context, problem, format);
+      source_ = system.source();
+      largest_of_lines_ = system.largest_source_of_lines();
+      rhs = system.take_rhs();
+      matrix = system.take_matrix();
+    } catch (DataError const& error) {
+      if (!pieces)
+        mesh_.own->refuse(error);
+      DataError in_cell = error;
+      in_cell.part = pieces->cell_of(error.part);
+      mesh_.around->refuse(in_cell);
+    }
+    if (format == Format::matrix_free) {
+      if (mesh_.around)
+        emptied = mesh_.around->emptied_entries(dirichlet, mesh_.have_rows());
+      if (plan_.may_lower && pieces)
+        lowered_.emplace(problem);
+      else if (plan_.may_lower && mesh_.box)
+        fixed_of_box_ = problem.fixed;
+    }
+    lattices->layout = std::move(problem.layout);
+    fixed = std::move(problem.fixed);
+    constraints_ = assembly::Constraints(static_cast<std::int64_t>(mesh_.places.size()));
+    for (std::size_t i = 0; i < mesh_.places.size(); ++i)
+      if (auto const on_rim = static_cast<std::int64_t>(mesh_.places[i]) - lattices->layout.n_inner();
+          on_rim >= 0 && fixed[static_cast<std::size_t>(on_rim)] != 0)
+        constraints_.set(static_cast<std::int32_t>(i), problem.fixed_value[static_cast<std::size_t>(on_rim)]);
+    constraints_.close();
+  });
+  rows_.neighbors = mesh_.neighbors;
+  if (format == Format::matrix_free) {
+    block_ = rows_of_operator(team_.communicator(), lattices, std::move(matrix), rhs, std::move(fixed));
+  } else {
+    LatticeRows rows = rows_of_lattices(team_.communicator(), *lattices, std::move(matrix), rhs, fixed);
+    emptied = rows.emptied;
+    block_ = std::move(rows.block);
+  }
+  nnz_ = mesh_.whole.nnz - sum_over(team_.communicator(), emptied);
+  b_ = std::move(block_->rhs);
+  lattices_ = std::move(lattices);
+  team_.together([&] {
+    if (plan_.source_on_host) {  // which gpu/elements has not seen
+      largest_of_lines_ = {};
+      source_.reset();
+    }
+    if (mesh_.around && plan_.source_on_host)
+      b_ = mesh_.of_own_rows(mesh_.around->assemble().rhs);
+    else if (mesh_.around)
+      add_point_loads();
+  });
+}
+
+}  // namespace poisson::app
