@@ -110,11 +110,6 @@ bool has_fast_operator(MeshSummary const& mesh, Division const& division) {
   return division.ranks == 1 || mesh.lexicographic || has_lattices(mesh, division);
 }
 
-/// Kernels of a device do not start without cells.
-bool has_idle_device(AssemblyPlan const& plan, Division const& division) {
-  return plan.route == Route::cells && plan.backend == Backend::cuda && division.with_cells < division.ranks;
-}
-
 std::string why_of(Route route, Format format, RunConfig const& config, MeshSummary const& mesh, Division const& division) {
   std::string const order = std::to_string(config.problem.order), blocks = division.ranks > 1 ? "blocks of a box" : "a box";
   if (route == Route::box)
@@ -258,11 +253,6 @@ AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary
       if (obstacle.holds && !obstacle.refusal.empty())
         throw InputError(obstacle.key, obstacle.refusal);
     plan = made_in(Format::matrix_free);
-    if (has_idle_device(plan, division))
-      throw InputError("matrix.format", "matrix_free on a device needs cells on every rank, and " +
-                                            std::to_string(division.ranks - division.with_cells) + " of " +
-                                            std::to_string(division.ranks) +
-                                            " have none; use fewer ranks, another format, or the cpu backend");
     plan.source_on_host = plan.route == Route::cells && (!config.problem.has_one_source() || !config.fields.empty());
     return plan;
   }
@@ -290,12 +280,9 @@ AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary
   if (choice.format == Format::matrix_free || (half_cds && choice.format == Format::half_cds)) {
     AssemblyPlan made = made_in(choice.format);
     made.choice = std::move(choice);
-    if (!has_idle_device(made, division))
-      return made;
-    plan.why = "some ranks have no cells for their devices";
-  } else {
-    plan.why = "auto prefers what is made from it";
+    return made;
   }
+  plan.why = "auto prefers what is made from it";
   return plan;
 }
 

@@ -223,6 +223,8 @@ public:
   }
 
   void add_rim_loads(Context& context, LatticeElements const& elements, double* rhs) const override {
+    if (elements.lattices.n_rim() == 0)
+      return;
     rim_loads_kernel<<<cuda::n_blocks(elements.lattices.n_rim(), threads), threads, 0, cuda::of(context).stream()>>>(elements, rhs);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }

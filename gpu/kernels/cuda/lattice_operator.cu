@@ -622,8 +622,11 @@ public:
 
   /// y = alpha A x + beta y and *dot = x . A x, unless `dot` is null.
   void operator()(T alpha, ConstPointer<T> x, T beta, Pointer<T> y, T* dot, std::int32_t const* stop) const {
-    if (a_.lattices.n_unknowns == 0)
+    if (a_.lattices.n_unknowns == 0) {
+      if (dot != nullptr)
+        device_.set_zero(dot, sizeof(T));
       return;
+    }
     std::int64_t const of_cells = in_planes_ ? a_.stride() / batch * a_.points_of_direction() : n_blocks() * (threads / 32);
     std::int64_t const of_faces = n_face_cells_ * (face_threads / 32);
     std::int64_t const n_sums = of_cells + of_faces + rim_blocks() * (threads / 32);

@@ -152,12 +152,11 @@ TEST(AssemblyPlan, WhatOneRankTakesIsTakenInParts) {
   EXPECT_FALSE(plan_of_ball(3, 1, {half_cds}).whole_is_taken);
 }
 
-/// A rank without cells has no work for its device.
-TEST(AssemblyPlan, IdleDevices) {
-  EXPECT_EQ(plan_of_box(3, "[1, 1, 2]", {order_2, matrix_free}).route, Route::cells);
-  EXPECT_EQ(plan_of_box(3, "[1, 1, 3]", {order_2, matrix_free}, Backend::cuda).route, Route::cells);
-  EXPECT_THROW(static_cast<void>(plan_of_box(3, "[1, 1, 2]", {order_2, matrix_free}, Backend::cuda)), InputError);
-  EXPECT_EQ(plan_of_box(3, "[1, 1, 2]", {order_2}, Backend::cuda).route, Route::csr);
+/// A rank without cells has an operator without rows, on every backend.
+TEST(AssemblyPlan, RanksWithoutCells) {
+  for (Backend const backend : {Backend::cpu, Backend::cuda})
+    for (Strings const& sets : {Strings{order_2, matrix_free}, Strings{order_2}})
+      EXPECT_EQ(plan_of_box(3, "[1, 1, 2]", sets, backend).route, Route::cells);
 }
 
 TEST(AssemblyPlan, TellsTheBackend) {

@@ -282,6 +282,24 @@ void test_solve(SharedMesh const& which, LatticeReference const& of, std::int64_
   EXPECT_LE(true_residual(StoredResidualCheck(rank.matrix->local()), all, rank.rhs, {}, ranks), 2e-10) << which.text();
 }
 
+/// The second of three ranks has no cells: its operator has no rows.
+void test_without_cells(Backend backend) {
+  SharedMesh const which{mesh_of_order(2, {2, 1, 1}, 1), {0, 2}};
+  LatticeReference const of(which.mesh);
+  ThreadRanks::run(which.n_ranks(), [&](Communicator& ranks) {
+    auto const context = make_context(backend);
+    test_products(which, of, ranks, *context);
+    RankOperator const rank = rank_operator(which, of, ranks, *context);
+    SolverOptions options;
+    options.preconditioner = PreconditionerKind::jacobi;
+    options.ranks = ranks;
+    HostVector<double> x(rank.rhs.size());
+    SolverResult const result = solve(*rank.matrix, rank.rhs, x, options);
+    EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
+    EXPECT_EQ(x.empty(), ranks.rank() == 1);
+  });
+}
+
 }  // namespace
 
 TEST(OperatorOfRank, ProductsAreThoseOfElementMatrices) {
@@ -292,6 +310,10 @@ TEST(OperatorOfRank, ProductsAreThoseOfElementMatrices) {
       test_products(which, of, ranks, *context);
     });
   }
+}
+
+TEST(OperatorOfRank, RankWithoutCells) {
+  test_without_cells(Backend::cpu);
 }
 
 // Levels on ranks down to the last that halving makes, and gathered from the second or third on; in single and in double.
@@ -339,6 +361,12 @@ TEST(OperatorOfRankCuda, ProductsAndIterationsAreThoseOfOneRank) {
         test_solve(which, of, expected, MultigridPrecision::double_, gathered, ranks, *context);
       });
   }
+}
+
+TEST(OperatorOfRankCuda, RankWithoutCells) {
+  if (cuda_device_count() == 0)
+    GTEST_SKIP() << "there is no CUDA device";
+  test_without_cells(Backend::cuda);
 }
 #endif
 
