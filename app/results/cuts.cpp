@@ -135,8 +135,8 @@ void require_in_mesh(SliceSpec const& slice, std::string const& key, assembly::E
     high = std::max(high, distance);
   }
   if (low > 0 || high < 0)
-    throw InputError(key,
-                     "the plane does not meet the mesh, which extends from " + text_of(extent.low) + " to " + text_of(extent.high));
+    throw InputError(key, "the plane does not meet the mesh, which extends from " + point_text(extent.low) + " to " +
+                              point_text(extent.high));
 }
 
 class Cuts final : public Output {

@@ -85,7 +85,7 @@ bool coefficient_spans_decades(assembly::SolutionFields const& fields, Communica
   return max_over(ranks, high) > -100 * max_over(ranks, -low);
 }
 
-std::string title_of(ResultRecord const& record) {
+std::string picture_title(ResultRecord const& record) {
   return (record.title.empty() ? configuration_stem(record.configuration_file) : record.title) + ": " +
          with_thousands(record.mesh.cells) + " cells of order " + std::to_string(record.order) +
          (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
@@ -101,7 +101,7 @@ struct Plan {
 Plan plan_of(RunConfig const& config, PictureSpec const& picture, Solution const& solution) {
   Plan plan;
   output::PictureOptions& options = plan.options;
-  options.title = title_of(solution.record);
+  options.title = picture_title(solution.record);
   assembly::SolutionFields const& fields = solution.fields();
   bool const log = picture.scale == PictureScale::log;
   options.logarithmic = log;

@@ -148,14 +148,14 @@ public:
   Curve(RunConfig const& config, std::size_t index, LineSpec const& line)
       : AtSet(config, "line", index, line.name, points_of(line)),
         place_("distance"),
-        title_(line.name + ": " + text_of(line.from) + " to " + text_of(line.to)) {
+        title_(line.name + ": " + point_text(line.from) + " to " + point_text(line.to)) {
     for (Point const& x : set_.points)
       places_.push_back(std::hypot(x[0] - line.from[0], x[1] - line.from[1], x[2] - line.from[2]));
   }
   Curve(RunConfig const& config, std::size_t index, CircleSpec const& circle)
       : AtSet(config, "circle", index, circle.name, points_of(circle)),
         place_("angle"),
-        title_(circle.name + ": radius " + number_text(circle.radius, 6) + " around " + text_of(circle.center)) {
+        title_(circle.name + ": radius " + number_text(circle.radius, 6) + " around " + point_text(circle.center)) {
     for (std::int64_t i = 0; i < circle.points; ++i)
       places_.push_back(360 * static_cast<double>(i) / static_cast<double>(circle.points - 1));
   }
@@ -218,7 +218,7 @@ private:
       output::write_vts(path, plane_.points, x, hidden, fields, config_.output.vtk);
     });
     output::PictureOptions options;
-    options.title = plane_.name + ": " + config_.output.name + " on a plane from " + text_of(plane_.origin);
+    options.title = plane_.name + ": " + config_.output.name + " on a plane from " + point_text(plane_.origin);
     options.quantity = config_.output.label();
     options.shrink = true;
     for (std::string const& ending : picture_endings()) {

@@ -176,7 +176,7 @@ Balance balance_of(assembly::Quantities const& quantities, double integral_f, do
   return result;
 }
 
-std::string text_of(Point const& x) {
+std::string point_text(Point const& x) {
   return "(" + number_text(x[0], 6) + ", " + number_text(x[1], 6) + ", " + number_text(x[2], 6) + ")";
 }
 
@@ -241,9 +241,9 @@ KeyWarnings warnings_of_sides(RunConfig const& config, PointSets const& sets, as
   for (; next != jumps.end() && next->side.point < static_cast<std::int64_t>(config.output.probes.size()); ++next) {
     auto const i = static_cast<std::size_t>(next->side.point);
     warnings.emplace_back("output.probes[" + std::to_string(i) + "].at",
-                          "the point " + text_of(points[i]) + " lies " + between(*next) + ": its gradient and flux are those in " +
-                              name_of(next->side, *next->other) + "; move it by a little into " +
-                              name_of(*next->other, next->side) + " for those there");
+                          "the point " + point_text(points[i]) + " lies " + between(*next) +
+                              ": its gradient and flux are those in " + name_of(next->side, *next->other) +
+                              "; move it by a little into " + name_of(*next->other, next->side) + " for those there");
   }
   for (PointSet const* const set : sets) {
     auto const first = next;
@@ -253,7 +253,7 @@ KeyWarnings warnings_of_sides(RunConfig const& config, PointSets const& sets, as
     // A curve that crosses such a face has a point there; one that runs along it sees one side only.
     if (2 * count < n_points)
       continue;
-    std::string const where = text_of(points[static_cast<std::size_t>(first->side.point)]) + " " + between(*first);
+    std::string const where = point_text(points[static_cast<std::size_t>(first->side.point)]) + " " + between(*first);
     warnings.emplace_back(set->key,
                           std::to_string(count) + " of " + std::to_string(n_points) +
                               " points lie where the gradient jumps, the first of them " + where +
@@ -268,7 +268,7 @@ KeyWarnings warnings_of_moved(RunConfig const& config, PointSets const& sets, st
   KeyWarnings warnings;
   for (std::size_t i = 0; i < config.output.probes.size(); ++i)
     if (moved[i] > 0)
-      warnings.emplace_back("output.probes[" + std::to_string(i) + "].at", "the point " + text_of(config.output.probes[i].at) +
+      warnings.emplace_back("output.probes[" + std::to_string(i) + "].at", "the point " + point_text(config.output.probes[i].at) +
                                                                                " is outside the mesh by " +
                                                                                number_text(moved[i], 3) + "; it was moved onto it");
   for (PointSet const* const set : sets) {
@@ -295,7 +295,7 @@ KeyWarnings warnings_of_moved_sources(RunConfig const& config, std::vector<doubl
     std::string const distance = number_text(moved[i], 3);
     if (i < n_points)
       warnings.emplace_back("problem.point_sources[" + std::to_string(i) + "].at",
-                            "the point " + text_of(config.problem.point_sources[i].at) + " is outside the mesh by " + distance +
+                            "the point " + point_text(config.problem.point_sources[i].at) + " is outside the mesh by " + distance +
                                 "; it was moved onto it");
     else
       warnings.emplace_back("problem.line_sources[" + std::to_string(i - n_points) + "]",
@@ -339,9 +339,9 @@ std::vector<std::string> check_requests(RunConfig const& config, PointSets const
     if (!inside[i]) {
       Point const& at = config.output.probes[i].at;
       throw InputError("output.probes[" + std::to_string(i) + "].at",
-                       "the point " + text_of(at) + " is outside the mesh; the nearest node is " +
+                       "the point " + point_text(at) + " is outside the mesh; the nearest node is " +
                            number_text(std::hypot(at[0] - nearest[0], at[1] - nearest[1], at[2] - nearest[2]), 4) + " away, at " +
-                           text_of(nearest));
+                           point_text(nearest));
     }
   for (PointSet const* const set : sets) {
     std::size_t const n = set->points.size();

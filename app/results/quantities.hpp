@@ -34,7 +34,7 @@ using QuantityTable = std::vector<std::pair<std::string, nlohmann::ordered_json>
 [[nodiscard]] bool is_of_part(std::string_view name);
 
 /// "(x, y, z)"
-[[nodiscard]] std::string text_of(std::array<double, 3> const& x);
+[[nodiscard]] std::string point_text(std::array<double, 3> const& x);
 
 /// Points at which an output takes the solution.
 struct PointSet {
