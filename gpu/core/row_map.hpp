@@ -1,7 +1,6 @@
 #pragma once
 
 #include "gpu/core/communicator.hpp"
-#include "gpu/core/node_box.hpp"
 #include "gpu/core/rank_rows.hpp"
 
 #include <algorithm>
@@ -101,13 +100,6 @@ struct RowMap {
   [[nodiscard]] std::int64_t number_at(std::int64_t place) const {
     std::int64_t const n = n_own();
     return place < n ? first[me] + place : ghosts[static_cast<std::size_t>(place - n)];
-  }
-  /// The own rows of every rank, as boxes of n x 1 x 1 nodes.
-  [[nodiscard]] std::vector<NodeBox> boxes() const {
-    std::vector<NodeBox> result;
-    for (std::size_t r = 0; r + 1 < first.size(); ++r)
-      result.push_back({{first[r], 0, 0}, {first[r + 1], 1, 1}});
-    return result;
   }
 };
 

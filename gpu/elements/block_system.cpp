@@ -6,6 +6,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/block.hpp"
 #include "gpu/kernels/box_stencil_rows.hpp"
+#include "gpu/kernels/rim.hpp"
 
 #include <algorithm>
 #include <array>
@@ -48,7 +49,7 @@ std::unique_ptr<Matrix> block_of(HalfCds const& matrix, NodeBox const& around, N
     for (std::size_t i = 0; i < rim.size(); ++i)  // beyond the box any place will do
       at[i] = static_cast<std::int32_t>(std::min(rim[i] + offset, n_around - 1));
     Array<std::int32_t> const from(context, std::span<std::int32_t const>(at));
-    kernels.pack(context, n_rim, from.data(), values + s * n_around, packed.data());
+    kernels_for<RimKernels<double>>(context).pack(context, n_rim, from.data(), values + s * n_around, packed.data());
     entries[static_cast<std::size_t>(e)].resize(rim.size());
     packed.download(std::span<double>(entries[static_cast<std::size_t>(e)]));
   }

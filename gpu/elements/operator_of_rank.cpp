@@ -19,15 +19,15 @@ OperatorOfRank::OperatorOfRank(std::unique_ptr<LatticeOperator> lattices, std::s
       shared_(std::move(shared)),
       fixed_(std::move(fixed)),
       ranks_(ranks) {
-  std::vector<RankNeighbor> const& neighbors = shared_->neighbors;
+  HaloPlaces const places(shared_->n_rows, shared_->neighbors);
   lattices_->keep_rows(shared_->n_rows);
   // A rank without lattices does not know the precision that the others have.
   bool const any_precision = shared_->layout.n_lattices == 0, single = precision() == MatrixPrecision::single;
   if (single || any_precision)
-    sums_in_single_ = std::make_unique<SumExchange<float>>(context(), ranks_, neighbors);
+    sums_in_single_ = std::make_unique<Halo<float>>(context(), ranks_, places, HaloDirection::to_owners);
   if (!single || any_precision) {
-    sums_in_double_ = std::make_unique<SumExchange<double>>(context(), ranks_, neighbors);
-    extended_sums_ = std::make_unique<SumExchange<DoubleDouble>>(context(), ranks_, neighbors);
+    sums_in_double_ = std::make_unique<Halo<double>>(context(), ranks_, places, HaloDirection::to_owners);
+    extended_sums_ = std::make_unique<Halo<DoubleDouble>>(context(), ranks_, places, HaloDirection::to_owners);
   }
 }
 
@@ -74,11 +74,11 @@ bool OperatorOfRank::residual(double const* x, double const* x_low, double const
   lattices_->sums_on_rims(n_inner, n_rim, sums_here.data());
   Vector<DoubleDouble> sums(context(), n);
   sums.set_zero();
-  kernels_for<RimKernels<DoubleDouble>>(context()).unpack(context(), n_rim, sums_here.data(), sums.data() + n_inner);
-  SumExchange<DoubleDouble>& exchange = *extended_sums_;
-  lattices_->sums_on_rims(n, n_columns() - n, exchange.outgoing());
-  exchange.start();
-  exchange.finish(1, sums.data());
+  kernels_for<RimKernels<DoubleDouble>>(context()).put(context(), n_rim, nullptr, sums_here.data(), sums.data() + n_inner);
+  Halo<DoubleDouble>& sums_of_ranks = *extended_sums_;
+  lattices_->sums_on_rims(n, n_columns() - n, sums_of_ranks.outgoing());
+  sums_of_ranks.start();
+  sums_of_ranks.add(1, sums.data());
   HostVector<double> high(static_cast<std::size_t>(n_rim)), low(high.size()), b_here(high.size()), r_here(high.size());
   auto const download = [&](HostVector<double>& to, double const* from) {
     context().download(to.data(), from + n_inner, 8 * n_rim);
@@ -95,32 +95,32 @@ bool OperatorOfRank::residual(double const* x, double const* x_low, double const
 }
 
 template <>
-SumExchange<float>& OperatorOfRank::sums() const {
+Halo<float>& OperatorOfRank::sums() const {
   return *sums_in_single_;
 }
 template <>
-SumExchange<double>& OperatorOfRank::sums() const {
+Halo<double>& OperatorOfRank::sums() const {
   return *sums_in_double_;
 }
 template <>
-SumExchange<DoubleDouble>& OperatorOfRank::sums() const {
+Halo<DoubleDouble>& OperatorOfRank::sums() const {
   return *extended_sums_;
 }
 
 /// Sums go to other ranks while own rows are added up.
 template <class T>
 void OperatorOfRank::multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y, T* dot, std::int32_t const* stop) const {
-  SumExchange<T>& exchange = sums<T>();
+  Halo<T>& sums_of_ranks = sums<T>();
   bool sent = false;
   std::function<void()> const send = [&] {
-    lattices_->sums_on_rims(n_rows(), n_columns() - n_rows(), exchange.outgoing());
-    exchange.start();
+    lattices_->sums_on_rims(n_rows(), n_columns() - n_rows(), sums_of_ranks.outgoing());
+    sums_of_ranks.start();
     sent = true;
   };
   lattices_->multiply<T>(send, alpha, x, beta, y, dot, stop);
   if (!sent)  // the host knew *stop: others must not wait in vain
     send();
-  exchange.finish(alpha, y);
+  sums_of_ranks.add(alpha, y);
 }
 
 void OperatorOfRank::product(float alpha, float const* x, float beta, float* y) const {

@@ -4,8 +4,8 @@
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/rank_lattices.hpp"
 #include "gpu/elements/lattice_operator.hpp"
+#include "gpu/exchange/halo.hpp"
 #include "gpu/formats/matrix.hpp"
-#include "gpu/formats/sum_exchange.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -58,7 +58,7 @@ private:
     return on_rim >= 0 && (*fixed_)[static_cast<std::size_t>(on_rim)] != 0;
   }
   template <class T>
-  SumExchange<T>& sums() const;
+  Halo<T>& sums() const;
   template <class T>
   void multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y, T* dot, std::int32_t const* stop) const;
 
@@ -68,9 +68,9 @@ private:
   Communicator& ranks_;
   // In single precision only sums_in_single_ is there, in double precision only the two others. A rank without lattices has all
   // three.
-  std::unique_ptr<SumExchange<float>> sums_in_single_;
-  std::unique_ptr<SumExchange<double>> sums_in_double_;
-  std::unique_ptr<SumExchange<DoubleDouble>> extended_sums_;
+  std::unique_ptr<Halo<float>> sums_in_single_;
+  std::unique_ptr<Halo<double>> sums_in_double_;
+  std::unique_ptr<Halo<DoubleDouble>> extended_sums_;
 };
 
 }  // namespace poisson

@@ -2,8 +2,8 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/kernels/backends.hpp"
-#include "gpu/kernels/block.hpp"
 #include "gpu/kernels/lattice_half_cds.hpp"
+#include "gpu/kernels/rim.hpp"
 
 #include <array>
 #include <span>
@@ -32,8 +32,8 @@ std::vector<V> values_at(Context& context, V const* stored, std::int64_t n_nodes
     Array<V> packed_there(context, std::ssize(nodes));
     for (std::size_t d = 0; d < half_stencil::diagonals; ++d)
       if (first[d + 1] > first[d])
-        kernels_for<BlockKernels<V>>(context).pack(context, first[d + 1] - first[d], nodes_there.data() + first[d],
-                                                   stored + static_cast<std::int64_t>(d) * n_nodes, packed_there.data() + first[d]);
+        kernels_for<RimKernels<V>>(context).pack(context, first[d + 1] - first[d], nodes_there.data() + first[d],
+                                                 stored + static_cast<std::int64_t>(d) * n_nodes, packed_there.data() + first[d]);
     packed_there.download(std::span<V>(packed));
   }
   result.reserve(places.size());

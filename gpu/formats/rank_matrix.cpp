@@ -1,7 +1,7 @@
 #include "gpu/formats/rank_matrix.hpp"
 
-#include "gpu/formats/sum_exchange.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/rim.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 #include <cassert>
@@ -9,30 +9,16 @@
 
 namespace poisson {
 
-template <class T>
-GhostExchange<T>::GhostExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors,
-                                std::vector<std::int32_t> const& also_own)
-    : context_(context),
-      sent_(context, std::span<std::int32_t const>(all_sent(neighbors))),
-      also_own_(context, std::span<std::int32_t const>(also_own)),
-      exchange_(context, ranks, parts_sent<T>(neighbors), parts_of_ghosts<T>(neighbors), std::ssize(also_own)) {}
+namespace {
 
-template <class T>
-void GhostExchange<T>::start(ConstPointer<T> x) {
-  auto const& kernels = kernels_for<RimKernels<T>>(context_);
-  kernels.pack(context_, sent_.size(), sent_.data(), x, exchange_.outgoing());
-  exchange_.start();
-  if (also_own_.size() > 0)
-    kernels.pack(context_, also_own_.size(), also_own_.data(), x, exchange_.behind());
+HaloPlaces places_of(std::int64_t n_rows, std::vector<RankNeighbor> const& neighbors,
+                     std::vector<std::int32_t> const& own_columns) {
+  HaloPlaces places(n_rows, neighbors);
+  places.behind = own_columns;
+  return places;
 }
 
-template <class T>
-T const* GhostExchange<T>::finish() {
-  return exchange_.finish();
-}
-
-template class GhostExchange<double>;
-template class GhostExchange<DoubleDouble>;
+}  // namespace
 
 RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors,
                        Communicator& ranks, std::shared_ptr<RankLattices const> lattices)
@@ -43,8 +29,8 @@ RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std
       own_columns_(rows.own_columns),
       couplings_(rows.couplings, local_->context(), local_->precision()),
       rim_(local_->context(), std::span<std::int32_t const>(rows.rim)),
-      exchange_(local_->context(), ranks, neighbors, own_columns_),
-      extended_exchange_(local_->context(), ranks, neighbors, own_columns_),
+      halo_(local_->context(), ranks, places_of(local_->n_rows(), neighbors, own_columns_)),
+      extended_halo_(local_->context(), ranks, places_of(local_->n_rows(), neighbors, own_columns_)),
       takes_ghosts_(lattices_ != nullptr && local_->format() == Format::matrix_free),
       row_not_finite_(local_->first_row_not_finite()) {
   assert(local_->precision() != MatrixPrecision::single && (rows.local == nullptr || local_->n_rows() == rows.local->n_rows));
@@ -73,12 +59,12 @@ HostVector<std::int32_t> RankMatrix::rim() const {
 }
 
 template <>
-GhostExchange<double>& RankMatrix::exchange() const {
-  return exchange_;
+Halo<double>& RankMatrix::halo() const {
+  return halo_;
 }
 template <>
-GhostExchange<DoubleDouble>& RankMatrix::exchange() const {
-  return extended_exchange_;
+Halo<DoubleDouble>& RankMatrix::halo() const {
+  return extended_halo_;
 }
 
 template <>
@@ -92,12 +78,12 @@ Vector<DoubleDouble>& RankMatrix::whole_x() const {
 
 template <class T>
 ConstPointer<T> RankMatrix::with_ghosts(ConstPointer<T> x) const {
-  exchange<T>().start(x);
+  halo<T>().start(x);
   Vector<T>& whole = whole_x<T>();
   if (whole.size() == 0)
     whole = Vector<T>(context(), local_->n_columns());
   kernels_for<VectorKernels<T>>(context()).copy(context(), n_rows(), x, whole.data());
-  kernels_for<RimKernels<T>>(context()).unpack(context(), n_ghosts(), exchange<T>().finish(), whole.data() + n_rows());
+  halo<T>().put(whole.data());
   return whole.data();
 }
 
@@ -105,10 +91,10 @@ template <class T>
 void RankMatrix::multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y) const {
   if (takes_ghosts_)
     return local_->product(alpha, with_ghosts<T>(x), beta, y);
-  exchange<T>().start(x);
+  halo<T>().start(x);
   if (n_rows() > 0)
     local_->product(alpha, x, beta, y);
-  T const* const ghosts = exchange<T>().finish();
+  T const* const ghosts = halo<T>().finish();
   kernels_for<RimKernels<T>>(context()).add(context(), couplings_.view(), rim_.data(), alpha, ghosts, y);
 }
 
@@ -118,12 +104,12 @@ void RankMatrix::multiply_dot(ConstPointer<T> x, Pointer<T> y, T* dot, std::int3
   // vain.
   if (takes_ghosts_)
     return local_->product_dot(with_ghosts<T>(x), y, dot, stop);
-  exchange<T>().start(x);
+  halo<T>().start(x);
   if (n_rows() > 0)
     local_->product_dot(x, y, dot, stop);
   else
     context().set_zero(dot, sizeof(T));
-  T const* const ghosts = exchange<T>().finish();
+  T const* const ghosts = halo<T>().finish();
   kernels_for<RimKernels<T>>(context()).add_dot(context(), couplings_.view(), rim_.data(), ghosts, x, y, dot, stop);
 }
 

@@ -6,36 +6,14 @@
 #include "gpu/core/rank_lattices.hpp"
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/core/vector.hpp"
+#include "gpu/exchange/halo.hpp"
 #include "gpu/formats/added_diagonal.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/matrix.hpp"
-#include "gpu/kernels/rank_exchange.hpp"
-#include "gpu/kernels/rim.hpp"
 
 #include <memory>
 
 namespace poisson {
-
-/// Brings entries of a vector of T from their own rank to those that have them as ghosts.
-template <class T>
-class GhostExchange {
-public:
-  /// `also_own`: own entries that follow the ghosts. Collective.
-  GhostExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors,
-                std::vector<std::int32_t> const& also_own = {});
-  GhostExchange(GhostExchange const&) = delete;
-  GhostExchange& operator=(GhostExchange const&) = delete;
-  /// Sends own entries of x, in the backend's memory; x may be read, but not written, until finish() returns.
-  void start(ConstPointer<T> x);
-  /// What is enqueued from now on waits for the ghosts; on the cpu they are there. They are in the backend's memory, numbered as in
-  /// RankNeighbor, until the next start().
-  [[nodiscard]] T const* finish();
-
-private:
-  Context& context_;
-  Array<std::int32_t> sent_, also_own_;
-  RankExchange<T> exchange_;
-};
 
 /// The rows of this rank of a square matrix whose other rows are on other ranks: n_rows and n_columns are those of this rank, and
 /// x, y and b hold its entries only. Own rows among themselves are a block in any format; few rows on the rim are coupled with
@@ -89,7 +67,7 @@ private:
     return local_->bytes_read(zero) + couplings_.bytes_read(zero) + rim_.bytes();
   }
   template <class T>
-  GhostExchange<T>& exchange() const;
+  Halo<T>& halo() const;
   /// x with its ghosts, for a block that takes them. Collective.
   template <class T>
   ConstPointer<T> with_ghosts(ConstPointer<T> x) const;
@@ -112,8 +90,8 @@ private:
   Array<std::int32_t> rim_;
   AddedDiagonal added_diagonal_;  ///< of the couplings with own columns
 
-  mutable GhostExchange<double> exchange_;
-  mutable GhostExchange<DoubleDouble> extended_exchange_;
+  mutable Halo<double> halo_;
+  mutable Halo<DoubleDouble> extended_halo_;
   bool takes_ghosts_;  ///< the block
   mutable Vector<double> whole_x_;
   mutable Vector<DoubleDouble> extended_whole_x_;

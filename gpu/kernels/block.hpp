@@ -89,14 +89,6 @@ public:
   /// Copies the numbers at these nodes of one vector to double. Nothing is done when *stop is not 0.
   virtual void copy_to_double(Context& context, CommonNodes const& nodes, V const* from, double* to,
                               std::int32_t const* stop) const = 0;
-  /// message[v n + i] = x[v step + places[i]] for i < n, of every vector v.
-  virtual void pack(Context& context, std::int64_t n, std::int32_t const* places, V const* x, V* message, std::int32_t vectors = 1,
-                    std::int64_t step = 0) const = 0;
-  /// x[v step + places[i]] = message[v n + i]. No place is named twice.
-  virtual void unpack(Context& context, std::int64_t n, std::int32_t const* places, V const* message, V* x,
-                      std::int32_t vectors = 1, std::int64_t step = 0) const = 0;
-  /// places[i] = the number of node i in the box to which copy() would go.
-  virtual void list_places(Context& context, CommonNodes const& nodes, std::int32_t* places) const = 0;
   /// Puts the entries of some rows into diagonals of half_stencil on a box, except those that the diagonals have in another row.
   /// Row r of `entries` is node rows[r] of those that `own` takes to the box; column c is at place columns[c] of the box, which has
   /// these `nodes`. 12 bytes an entry.

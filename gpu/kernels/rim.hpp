@@ -10,16 +10,20 @@
 
 namespace poisson {
 
-/// What the rows on the rim of a rank need besides the product with its own block (formats/rank_matrix.hpp). Pointers are in the
-/// backend's memory. Messages between ranks hold plain T, also of DoubleDouble: high and low part of a number side by side.
+/// What vectors need whose entries several ranks share (gpu/exchange), and the rows on the rim of a rank besides the product with
+/// its own block (formats/rank_matrix.hpp). Pointers are in the backend's memory. Messages between ranks hold plain T, also of
+/// DoubleDouble: high and low part of a number side by side. Where `places` is null, places[i] = i.
 template <class T>
 class RimKernels {
 public:
   virtual ~RimKernels() = default;
-  /// message[i] = x[rows[i]] for i < n. 4 + 16 bytes an entry.
-  virtual void pack(Context& context, std::int64_t n, std::int32_t const* rows, ConstPointer<T> x, T* message) const = 0;
-  /// y[i] = message[i] for i < n. 16 bytes an entry.
-  virtual void unpack(Context& context, std::int64_t n, T const* message, Pointer<T> y) const = 0;
+  /// message[i vectors + v] = x[v step + places[i]] for i < n, of every vector v. 4 + 16 bytes an entry.
+  virtual void pack(Context& context, std::int64_t n, std::int32_t const* places, ConstPointer<T> x, T* message,
+                    std::int32_t vectors = 1, std::int64_t step = 0) const = 0;
+  /// x[v step + places[i]] = message[i vectors + v] for i < n, of every vector v; entries with a negative place are left out. No
+  /// place is named twice. 4 + 16 bytes an entry.
+  virtual void put(Context& context, std::int64_t n, std::int32_t const* places, T const* message, Pointer<T> x,
+                   std::int32_t vectors = 1, std::int64_t step = 0) const = 0;
   /// y[rows[i]] += alpha c_i with c = C ghosts, for all rows of the couplings C. No row is named twice.
   virtual void add(Context& context, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts,
                    Pointer<T> y) const = 0;

@@ -64,12 +64,11 @@ public:
   RowsTransfer(std::unique_ptr<Matrix> p, std::unique_ptr<Matrix> r)
       : LevelTransfer<V>(p->context(), p->n_rows(), p->n_columns()), p_(std::move(p)), r_(std::move(r)) {}
   RowsTransfer(Communicator& ranks, std::unique_ptr<Matrix> p, std::unique_ptr<Matrix> r, RowMap const& of_r, RowMap const& of_p)
-      : LevelTransfer<V>(p->context(), of_r.n_own(), of_p.n_own(), std::ssize(of_p.ghosts),
-                         exchange_of<V>(p->context(), ranks, of_p)),
+      : LevelTransfer<V>(p->context(), of_r.n_own(), of_p.n_own(), std::ssize(of_p.ghosts), halo_of<V>(p->context(), ranks, of_p)),
         p_(std::move(p)),
         r_(std::move(r)),
         fine_(context_, of_r.n_here()),
-        halo_of_fine_(exchange_of<V>(context_, ranks, of_r)) {
+        halo_of_fine_(halo_of<V>(context_, ranks, of_r)) {
     fine_.set_zero();
   }
   std::int64_t bytes() const override { return p_->bytes() + r_->bytes() + fine_.bytes() + this->bytes_of_vectors(); }
@@ -100,7 +99,7 @@ private:
 
   std::unique_ptr<Matrix> p_, r_;
   mutable Array<V> fine_;  ///< with ghosts
-  std::unique_ptr<BlockExchange<V>> halo_of_fine_;
+  std::unique_ptr<Halo<V>> halo_of_fine_;
 };
 
 bool is_for_slices(Csr const& matrix) {
@@ -141,10 +140,8 @@ MultigridLevel<V>* add_level(MultigridHierarchy<V>& hierarchy, LevelRows const& 
     level.matrix = level.own.get();
   level.diagonal = Array<V>(context, matrix.n_rows());
   static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
-  if (is_shared) {
-    level.halo = exchange_of<V>(context, ranks, rows.rows);
-    level.rows_of_all = rows.rows.n_of_all();
-  }
+  if (is_shared)
+    level.set_halo(halo_of<V>(context, ranks, rows.rows), 1, rows.rows.n_of_all());
   level.nnz = sum_over(ranks, matrix.view().nnz);
   options.done(context, "level's matrix");
   // A symmetric matrix in the arithmetic of the cycle is read in half the time.
@@ -330,7 +327,7 @@ MultigridHierarchy<V> levels_of_rows(LevelRows rows, Matrix const* a, Context& c
   if (rows.rows.is_shared()) {
     std::int64_t const n = rows.rows.n_of_all();
     if (n <= multigrid.coarse_size || any_has_none(context, ranks, rows.rows)) {
-      result.entry = std::make_unique<GatheredEntry<V>>(context, ranks, rows.rows.boxes(), NodeBox{{}, {n, 1, 1}});
+      result.entry = std::make_unique<GatheredEntry<V>>(context, std::make_unique<WholeVector<V>>(context, ranks, rows.rows.first));
       go_on_whole(rows);
       return result;
     }
@@ -384,7 +381,7 @@ MultigridHierarchy<V> levels_of_rows(LevelRows rows, Matrix const* a, Context& c
     }
     bool const gathers = is_shared && (next_rows.n_of_all() <= multigrid.gathered_size || has_idle);
     if (gathers)
-      transfer->goes_on_whole(std::make_unique<RowGather<V>>(context, ranks, next_rows), numbers_in_whole(coarser->of_p));
+      transfer->goes_on_whole(std::make_unique<WholeVector<V>>(context, ranks, next_rows.first), numbers_in_whole(coarser->of_p));
     level->to_coarse = std::move(transfer);
     if (gathers) {
       go_on_whole(coarser->level);

@@ -55,16 +55,14 @@ private:
 template <class V>
 void add_entries(Context& context, Csr const& entries, std::int32_t const* rows, NodeBox const& own, NodeBox const& box,
                  std::vector<NodeBox> const& columns, V* values) {
-  auto const& kernels = kernels_for<BlockKernels<V>>(context);
-  Array<std::int32_t> places(context, entries.n_columns());
-  std::int64_t first = 0;
-  for (NodeBox const& nodes : columns) {
-    kernels.list_places(context, common_nodes(nodes, nodes, box), places.data() + first);
-    first += nodes.size();
-  }
+  std::vector<std::int32_t> places;
+  places.reserve(static_cast<std::size_t>(entries.n_columns()));
+  for (NodeBox const& nodes : columns)
+    nodes.for_all([&](Counts const& node) { places.push_back(static_cast<std::int32_t>(box.index(node))); });
+  Array<std::int32_t> const there(context, std::span<std::int32_t const>(places));
   BoxLevel<V> const level = level_of<V>(box);
-  kernels.add_entries(context, entries.view(), rows, common_nodes(own, own, box), {level.nodes[0], level.nodes[1], level.nodes[2]},
-                      places.data(), values);
+  kernels_for<BlockKernels<V>>(context).add_entries(context, entries.view(), rows, common_nodes(own, own, box),
+                                                    {level.nodes[0], level.nodes[1], level.nodes[2]}, there.data(), values);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 #include "gpu/elements/box_operator.hpp"
+#include "gpu/exchange/halo.hpp"
+#include "gpu/exchange/whole_vector.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -7,7 +9,6 @@
 #include "gpu/kernels/box_stencil_rows.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/smoother.hpp"
-#include "gpu/preconditioners/block_exchange.hpp"
 #include "gpu/preconditioners/box_blocks.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/preconditioners/rank_entries.hpp"
@@ -204,10 +205,10 @@ public:
       prolongs_around_ = prolongs_around_ && common(parents[rank], around[rank]).size() == parents[rank].size();
     from_next_ = common_nodes(prolongs_around_ ? common(box, coarse) : own[me], box, coarse);
     if (!prolongs_around_)
-      halo_ = std::make_unique<BlockExchange<V>>(context_, ranks, own, parents, coarse);
+      halo_ = std::make_unique<Halo<V>>(context_, ranks, HaloPlaces(ranks.rank(), own, parents, coarse));
   }
   /// They have all nodes, on every rank.
-  void goes_on_whole(std::unique_ptr<BlockGather<V>> gather, NodeBox const& coarse, NodeBox const& whole) {
+  void goes_on_whole(std::unique_ptr<WholeVector<V>> gather, NodeBox const& coarse, NodeBox const& whole) {
     make_vectors(whole.size());
     gather_ = std::move(gather);
     from_next_ = common_nodes(coarse, whole, coarse);
@@ -264,8 +265,8 @@ private:
   Array<V> ones_;
   CommonNodes to_next_, from_next_;
   bool prolongs_around_ = false;
-  std::unique_ptr<BlockExchange<V>> halo_;
-  std::unique_ptr<BlockGather<V>> gather_;
+  std::unique_ptr<Halo<V>> halo_;
+  std::unique_ptr<WholeVector<V>> gather_;
   std::int64_t n_of_next_ = 0;
 };
 
@@ -274,7 +275,7 @@ template <class V>
 Array<V> gather_diagonals(Context& context, Communicator& ranks, std::vector<NodeBox> const& own, V const* values,
                           NodeBox const& part, NodeBox const& whole) {
   Array<V> result(context, half_stencil::diagonals * whole.size());
-  BlockGather<V>(context, ranks, own, part, whole, half_stencil::diagonals).gather(values, result.data());
+  WholeVector<V>(context, ranks, own, part, whole, half_stencil::diagonals).gather(values, result.data());
   return result;
 }
 
@@ -404,7 +405,9 @@ private:
     fine_.values = values.data();
     if (!is_shared())
       return;
-    BlockExchange<V>(context_, ranks_, own_, extended(own_, whole_.high), box_, 1, half_stencil::diagonals).fill(values.data());
+    Halo<V>(context_, ranks_, HaloPlaces(ranks_.rank(), own_, extended(own_, whole_.high), box_), HaloDirection::to_ghosts,
+            half_stencil::diagonals, box_.size())
+        .fill(values.data());
     kernels_for<BlockKernels<V>>(context_).clip(context_, {fine_.nodes[0], fine_.nodes[1], fine_.nodes[2]}, values.data());
   }
   /// Makes the diagonals of a matrix-free level, where they are needed to make the next one.
@@ -423,9 +426,8 @@ private:
     level.matrix = level.own != nullptr ? level.own.get() : given;
     level.diagonal = Array<V>(context_, box_.size());
     if (is_shared()) {
-      level.halo =
-          std::make_unique<BlockExchange<V>>(context_, ranks_, own_, with_neighbours(own_, whole_.high, layers), box_, layers);
-      level.rows_of_all = whole_.size();
+      HaloPlaces const places(ranks_.rank(), own_, with_neighbours(own_, whole_.high, layers), box_);
+      level.set_halo(std::make_unique<Halo<V>>(context_, ranks_, places), layers, whole_.size());
     }
     level.nnz = half_stencil::diagonals * 2 * whole_.size() - whole_.size();
     fine_ = level_of<V>(box_);
@@ -465,7 +467,7 @@ private:
     own_ = std::move(own_of_coarse);
     options_.done(context_, "P and P^T A P");
     if (is_shared() && whole_.size() <= options_.multigrid.gathered_size) {
-      transfer->goes_on_whole(std::make_unique<BlockGather<V>>(context_, ranks_, own_, coarse, whole_), coarse, whole_);
+      transfer->goes_on_whole(std::make_unique<WholeVector<V>>(context_, ranks_, own_, coarse, whole_), coarse, whole_);
       level.to_coarse = std::move(transfer);
       go_on_whole(stencil_ ? Array<V>() : gather_diagonals<V>(context_, ranks_, own_, values.data(), coarse, whole_));
       return true;
@@ -549,7 +551,8 @@ MultigridHierarchy<V> box_hierarchy(RankMatrix const& a, RankBlocks const& block
     NodeBox const around = with_neighbours(blocks.own, whole.high)[static_cast<std::size_t>(ranks.rank())];
     Array<V> const values = own_diagonals<V>(a, blocks, around);
     setup.go_on_whole(gather_diagonals<V>(context, ranks, blocks.own, values.data(), around, whole));
-    setup.result().entry = std::make_unique<GatheredEntry<V>>(context, ranks, blocks.own, whole);
+    setup.result().entry =
+        std::make_unique<GatheredEntry<V>>(context, std::make_unique<WholeVector<V>>(context, ranks, blocks.own, own, whole));
     return std::move(setup.result());
   }
   setup.result().entry = std::make_unique<BlockEntry<V>>(context, own, setup.box());

@@ -127,13 +127,13 @@ Triangle triangle_of(Communicator& ranks, RankRows const& rows, RowOrder const& 
   Triangle result{StoredSchedule(of_own, rows_at_once, context), std::move(of.points), {}};
   Phases const phases{result.exchanged_before};
   for (std::size_t phase = 0; phase < phases.points.size(); ++phase) {
-    RankLists<std::int32_t> sent, received;
+    HaloPlaces places;
     auto const add_to = [&](RankLists<std::int32_t>& lists) {
       return [&](int rank, std::int32_t index) { lists[rank].push_back(order.place[index]); };
     };
-    for_sent(rows, levels, phases, phase, add_to(sent));
-    for_ghosts(rows, levels, phases, phase, add_to(received));
-    result.exchanges.push_back(std::make_unique<BlockExchange<double>>(context, ranks, sent, received));
+    for_sent(rows, levels, phases, phase, add_to(places.own));
+    for_ghosts(rows, levels, phases, phase, add_to(places.ghosts));
+    result.exchanges.push_back(std::make_unique<Halo<double>>(context, ranks, places));
   }
   return result;
 }

@@ -4,8 +4,8 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/exchange/halo.hpp"
 #include "gpu/kernels/ilu.hpp"
-#include "gpu/preconditioners/block_exchange.hpp"
 #include "gpu/preconditioners/options.hpp"
 #include "gpu/preconditioners/ordering.hpp"
 
@@ -53,7 +53,7 @@ struct Triangle {
   StoredSchedule schedule;                     ///< of own rows
   std::vector<std::int64_t> exchanged_before;  ///< levels before which ranks exchange what they have; ascending, the same on all
   /// Each exchange belongs to an entry of exchanged_before. It brings what the levels since the exchange before have made.
-  std::vector<std::unique_ptr<BlockExchange<double>>> exchanges;
+  std::vector<std::unique_ptr<Halo<double>>> exchanges;
 };
 
 /// ILU(0) (Meijerink, van der Vorst 1977): L U agrees with A on the pattern of A, to which the main diagonal is added. For a

@@ -68,10 +68,8 @@ public:
     added.matrix = &matrix;
     added.diagonal = Array<V>(context_, level_.lattices.n_rows);
     static_cast<LinearOperator<V> const&>(matrix).diagonal(added.diagonal.data());
-    if (level_.rows.is_shared()) {
-      added.halo = exchange_of<V>(context_, ranks_, level_);
-      added.rows_of_all = level_.rows.n_of_all();
-    }
+    if (level_.rows.is_shared())
+      added.set_halo(halo_of<V>(context_, ranks_, level_), 1, level_.rows.n_of_all());
     std::int64_t const of_line = 2 * level_.lattices.layout.order + 1;
     added.nnz = of_line * of_line * of_line * level_.rows.n_of_all();
     double const largest = largest_of_symmetric(ranks_, added, level_.rows);
@@ -159,7 +157,7 @@ public:
     if (next.rows.n_of_all() <= options_.multigrid.gathered_size) {
       auto transfer = make_transfer(next);
       WholeLevel const whole = whole_level(ranks_, next);
-      transfer->goes_on_whole(std::make_unique<RowGather<V>>(context_, ranks_, next.rows, whole.order), whole.places);
+      transfer->goes_on_whole(std::make_unique<WholeVector<V>>(context_, ranks_, next.rows.first, whole.place), whole.places);
       added.to_coarse = std::move(transfer);
       go_on_whole(whole, next.lattices.layout, values);
       return true;
@@ -333,9 +331,8 @@ MultigridHierarchy<V> lattice_hierarchy(RankMatrix const& a, PreconditionerOptio
   std::unique_ptr<Matrix> half_cds = std::is_same_v<V, float> ? stored.in_single() : stored.copy_to(context);
   if (rows.n_of_all() <= options.multigrid.gathered_size) {
     WholeLevel const whole = whole_level(ranks, setup.level());
-    std::vector<std::int32_t> const own(whole.places.begin(), whole.places.begin() + rows.n_own());
     result.entry =
-        std::make_unique<GatheredRowsEntry<V>>(context, std::make_unique<RowGather<V>>(context, ranks, rows, whole.order), own);
+        std::make_unique<GatheredEntry<V>>(context, std::make_unique<WholeVector<V>>(context, ranks, rows.first, whole.place));
     setup.go_on_whole(whole, setup.level().lattices.layout, values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds)));
     return std::move(result);
   }

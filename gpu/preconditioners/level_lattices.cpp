@@ -132,7 +132,8 @@ WholeLevel whole_level(Communicator& ranks, LevelUnknowns const& level) {
   cut.places = gather_lists(ranks, std::move(cut.places));
 
   // By number over all ranks: the place in the whole. Unknowns on rims are numbered as they are met.
-  std::vector<std::int32_t> place(static_cast<std::size_t>(layout.n_unknowns), -1);
+  std::vector<std::int32_t>& place = result.place;
+  place.assign(static_cast<std::size_t>(layout.n_unknowns), -1);
   LatticeView const view = layout.view();
   LatticeRim const rim = layout.rim(), of_piece = mine.rim();
   auto next = static_cast<std::int32_t>(layout.n_inner());
@@ -164,9 +165,6 @@ WholeLevel whole_level(Communicator& ranks, LevelUnknowns const& level) {
     }
   }
   list_copies(layout);
-  result.order.resize(place.size());
-  for (std::size_t number = 0; number < place.size(); ++number)
-    result.order[static_cast<std::size_t>(place[number])] = static_cast<std::int32_t>(number);
   for (std::int64_t i = 0; i < mine.n_unknowns; ++i)
     result.places.push_back(place[static_cast<std::size_t>(level.number(i))]);
   return result;
@@ -177,9 +175,7 @@ Array<V> all_values(Context& context, Communicator& ranks, WholeLevel const& who
   std::int64_t const nodes = mine.nodes() * mine.nodes() * mine.nodes(), n = mine.n_lattices * nodes;
   RowMap const numbers(ranks, n);
   Array<V> of_pieces(context, half_stencil::diagonals * numbers.n_of_all());
-  BlockGather<V>(context, ranks, numbers.boxes(), numbers.boxes()[numbers.me], {{}, {numbers.n_of_all(), 1, 1}},
-                 half_stencil::diagonals)
-      .gather(values, of_pieces.data());
+  WholeVector<V>(context, ranks, numbers.first, {}, half_stencil::diagonals).gather(values, of_pieces.data());
   LatticeCut const& cut = whole.cut;
   std::vector<std::int32_t> numbers_of_pieces(cut.places.size());
   for (std::size_t piece = 0; piece < cut.places.size(); ++piece) {

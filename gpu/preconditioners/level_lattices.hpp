@@ -4,8 +4,8 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/rank_lattices.hpp"
 #include "gpu/core/row_map.hpp"
+#include "gpu/exchange/halo.hpp"
 #include "gpu/formats/lattices_of_rank.hpp"
-#include "gpu/formats/sum_exchange.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
 #include "gpu/kernels/order_levels.hpp"
@@ -42,18 +42,13 @@ struct LevelUnknowns {
 [[nodiscard]] LevelUnknowns coarse_unknowns(Communicator& ranks, LevelUnknowns const& fine, LatticeLayout layout,
                                             std::vector<std::int32_t> const& coarse_of);
 
-/// Makes what fills in all ghosts.
+/// Makes the halo of all ghosts.
 template <class V>
-std::unique_ptr<BlockExchange<V>> exchange_of(Context& context, Communicator& ranks, LevelUnknowns const& level) {
-  RankLists<std::int32_t> sent, received;
-  auto place = static_cast<std::int32_t>(level.lattices.n_rows);
-  for (auto const* const neighbors : {&level.lattices.neighbors, &level.beyond.neighbors})
-    for (RankNeighbor const& neighbor : *neighbors) {
-      sent[neighbor.rank].insert(sent[neighbor.rank].end(), neighbor.sent.begin(), neighbor.sent.end());
-      for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
-        received[neighbor.rank].push_back(place++);
-    }
-  return std::make_unique<BlockExchange<V>>(context, ranks, sent, received);
+std::unique_ptr<Halo<V>> halo_of(Context& context, Communicator& ranks, LevelUnknowns const& level) {
+  HaloPlaces places;
+  std::int64_t const n = places.add(level.lattices.n_rows, level.lattices.neighbors);
+  places.add(n, level.beyond.neighbors);
+  return std::make_unique<Halo<V>>(context, ranks, places);
 }
 
 /// Makes the matrix of a level that is shared: half_cds on the lattices here and what others' lattices add.
@@ -69,7 +64,7 @@ template <class V>
 struct WholeLevel {
   LatticeLayout layout;
   LatticeCut cut;                    ///< of all ranks: the pieces of one after those of the other
-  std::vector<std::int32_t> order;   ///< by unknown, the row's number over all ranks
+  std::vector<std::int32_t> place;   ///< by number over all ranks
   std::vector<std::int32_t> places;  ///< of own unknowns and of ghosts on lattices here
 };
 [[nodiscard]] WholeLevel whole_level(Communicator& ranks, LevelUnknowns const& level);
@@ -90,18 +85,18 @@ class PiecesTransfer : public LevelTransfer<V> {
 
 public:
   std::int64_t bytes() const override {
-    std::int64_t const of_sums = sums_ ? sums_->bytes() : 0;
+    std::int64_t const of_sums = sums_ ? sums_->bytes_of_sums() : 0;
     return of_sums + parts_.bytes() + unused_.bytes() + ones_.bytes() + this->bytes_of_vectors();
   }
 
 protected:
   PiecesTransfer(Context& context, Communicator& ranks, LevelUnknowns const& level, LevelUnknowns const& next)
       : Base(context, level.lattices.n_rows, next.lattices.n_rows, next.n() - next.lattices.n_rows,
-             next.rows.is_shared() ? exchange_of<V>(context, ranks, next) : nullptr),
+             next.rows.is_shared() ? halo_of<V>(context, ranks, next) : nullptr),
         kernels_(kernels_for<Kernels>(context)) {
     if (!next.rows.is_shared())
       return;
-    sums_.emplace(context, ranks, next.lattices.neighbors);
+    sums_.emplace(context, ranks, HaloPlaces(next.lattices.n_rows, next.lattices.neighbors), HaloDirection::to_owners);
     std::vector<V> const ones(static_cast<std::size_t>(next.lattices.layout.n_unknowns), V(1));
     ones_ = Array<V>(context, std::span<V const>(ones));
     parts_ = Array<V>(context, ones_.size());
@@ -120,17 +115,16 @@ private:
   }
   void to_coarse(V const* r, V* own, std::int32_t const* stop) const final {
     kernels_.restrict_residual(context_, levels_, r, ones_.data(), V(0), parts_.data(), unused_.data(), stop);
-    this->blocks_.copy(context_, all_rows(parts_.size() - n_coarse_), parts_.data() + n_coarse_, sums_->outgoing());
-    sums_->start();
+    sums_->start(parts_.data());
     this->blocks_.copy(context_, all_rows(n_coarse_), parts_.data(), own);
-    sums_->finish(V(1), own);
+    sums_->add(V(1), own);
   }
   void to_fine(V const* e, V* x, std::int32_t const* stop) const final { kernels_.prolong(context_, of_rows_, e, x, stop); }
 
   Kernels const& kernels_;
   Levels levels_{}, of_rows_{};  ///< the latter with own fine unknowns only
   // These members are for several ranks.
-  mutable std::optional<SumExchange<V>> sums_;
+  mutable std::optional<Halo<V>> sums_;
   mutable Array<V> parts_;  ///< of P^T r, on lattices here
   mutable Array<V> unused_, ones_;
 };

@@ -155,12 +155,12 @@ double largest_of_any(Communicator& ranks, LevelRows const& level, double const*
     state = state * 1664525U + 1013904223U;
     v = static_cast<double>(state) / 4294967296.0 - 0.5;
   }
-  auto const exchange = exchange_of<double>(level.matrix->context(), ranks, level.rows);
+  auto const halo = halo_of<double>(level.matrix->context(), ranks, level.rows);
   x.resize(static_cast<std::size_t>(a.n_columns));
   std::vector<double> y(n);
   double estimate = 0;
   for (int step = 0; step < power_steps; ++step) {
-    exchange->fill(x.data());
+    halo->fill(x.data());
     double before = 0, after = 0;
     for (std::size_t i = 0; i < n; ++i) {
       double sum = 0;

@@ -3,11 +3,11 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/row_map.hpp"
+#include "gpu/exchange/halo.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/aggregation.hpp"
 #include "gpu/kernels/smoother.hpp"
-#include "gpu/preconditioners/block_exchange.hpp"
 #include "gpu/preconditioners/lanczos.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
@@ -34,17 +34,10 @@ struct LevelRows {
 /// Returns the rows of the finest level, in the memory of `host`.
 [[nodiscard]] LevelRows finest_rows(RankMatrix const& a, Context& host);
 
-/// Makes what fills in the ghosts at the end of a vector of own entries.
+/// Makes the halo of vectors of own entries, then ghosts.
 template <class V>
-std::unique_ptr<BlockExchange<V>> exchange_of(Context& context, Communicator& ranks, RowMap const& rows) {
-  RankLists<std::int32_t> sent, received;
-  auto place = static_cast<std::int32_t>(rows.n_own());
-  for (RankNeighbor const& neighbor : rows.neighbors) {
-    sent[neighbor.rank] = neighbor.sent;
-    for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
-      received[neighbor.rank].push_back(place++);
-  }
-  return std::make_unique<BlockExchange<V>>(context, ranks, sent, received);
+std::unique_ptr<Halo<V>> halo_of(Context& context, Communicator& ranks, RowMap const& rows) {
+  return std::make_unique<Halo<V>>(context, ranks, HaloPlaces(rows.n_own(), rows.neighbors));
 }
 
 /// Returns an estimate of the largest eigenvalue of D^-1 A for a symmetric positive definite A, by largest_by_lanczos, on the

@@ -1,10 +1,13 @@
 #pragma once
 
 #include "gpu/core/array.hpp"
+#include "gpu/core/row_map.hpp"
+#include "gpu/exchange/halo.hpp"
+#include "gpu/exchange/whole_vector.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/block.hpp"
+#include "gpu/kernels/rim.hpp"
 #include "gpu/kernels/smoother.hpp"
-#include "gpu/preconditioners/block_exchange.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/preconditioners/rank_entries.hpp"
 
@@ -22,7 +25,7 @@ template <class V>
 class LevelTransfer : public GridTransfer<V> {
 public:
   /// The next level has all unknowns on every rank. `places`: there, of own coarse unknowns and then of ghosts.
-  void goes_on_whole(std::unique_ptr<RowGather<V>> gather, std::vector<std::int32_t> const& places) {
+  void goes_on_whole(std::unique_ptr<WholeVector<V>> gather, std::vector<std::int32_t> const& places) {
     n_next_ = gather->n_of_all();
     gather_ = std::move(gather);
     places_in_whole_ = Array<std::int32_t>(context_, std::span<std::int32_t const>(places));
@@ -60,7 +63,7 @@ public:
       return;
     }
     if (gather_ != nullptr)
-      blocks_.pack(context_, coarse_.size(), places_in_whole_.data(), e, coarse_.data());
+      kernels_for<RimKernels<V>>(context_).pack(context_, coarse_.size(), places_in_whole_.data(), e, coarse_.data());
     else {
       if (entry_ != nullptr) {
         entry_->leave(e, in_double_.data(), stop);
@@ -79,7 +82,7 @@ protected:
   /// `halo_of_coarse`: on several ranks, of vectors of own coarse unknowns and `n_ghosts` others; null on one, which has all of
   /// both levels.
   LevelTransfer(Context& context, std::int64_t n_fine, std::int64_t n_coarse, std::int64_t n_ghosts = 0,
-                std::unique_ptr<BlockExchange<V>> halo_of_coarse = nullptr)
+                std::unique_ptr<Halo<V>> halo_of_coarse = nullptr)
       : context_(context),
         blocks_(kernels_for<BlockKernels<V>>(context)),
         smoother_(kernels_for<SmootherKernels<V>>(context)),
@@ -111,8 +114,8 @@ protected:
 private:
   std::int64_t n_next_;
   mutable Array<V> coarse_;  ///< with ghosts
-  std::unique_ptr<BlockExchange<V>> halo_of_coarse_;
-  std::unique_ptr<RowGather<V>> gather_;
+  std::unique_ptr<Halo<V>> halo_of_coarse_;
+  std::unique_ptr<WholeVector<V>> gather_;
   Array<std::int32_t> places_in_whole_;
   std::unique_ptr<RankEntry<V>> entry_;
   mutable Array<V> of_own_;  ///< where the next level's vectors are others
@@ -122,7 +125,7 @@ private:
 /// Makes the entry to a finest level whose vectors begin with those of own rows.
 template <class V>
 [[nodiscard]] std::unique_ptr<RankEntry<V>> entry_by_rows(Context& context, RowMap const& rows) {
-  NodeBox const own = rows.boxes()[rows.me];
+  NodeBox const own{{}, {rows.n_own(), 1, 1}};
   return std::make_unique<BlockEntry<V>>(context, own, own);
 }
 

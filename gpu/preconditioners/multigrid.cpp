@@ -73,7 +73,7 @@ public:
       Level const& level = levels_[l];
       level.x = level.buffers[0].data();
       context_.set_zero(level.x, static_cast<std::int64_t>(sizeof(V)) * level.n());
-      level.right_layers = level.halo != nullptr ? level.halo->layers() : 0;
+      level.right_layers = level.layers;
       prolong(level, levels_[l + 1], stop);
       if (l == 0)
         to_outside(coarse, stop);
@@ -123,15 +123,13 @@ private:
   };
 
   /// Layers of b that are filled in: where products are computed in layers, too, all of them.
-  [[nodiscard]] static int layers_of_b(Level const& level) {
-    return level.halo != nullptr && level.halo->layers() > 1 ? level.halo->layers() : 0;
-  }
+  [[nodiscard]] static int layers_of_b(Level const& level) { return level.layers > 1 ? level.layers : 0; }
   /// x of the level is right in so many layers from here on, which may need the other ranks.
   void bring_around(Level const& level, int layers) const {
     if (level.halo == nullptr || level.right_layers >= layers)
       return;
     level.halo->fill(level.x);
-    level.right_layers = level.halo->layers();
+    level.right_layers = level.layers;
   }
   /// Own entries of b are known: x is what the first step of the smoother makes of 0.
   void begin(Level const& level, std::int32_t const* stop) const {

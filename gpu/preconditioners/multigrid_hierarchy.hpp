@@ -2,6 +2,7 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/exchange/halo.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/formats/matrix.hpp"
@@ -29,35 +30,17 @@ class GridTransfer {
 public:
   virtual ~GridTransfer() = default;
   /// b = P^T r, and x = factor D^-1 b with the diagonal D of the coarser matrix, unless x is null, which it may be where the
-  /// coarser level has a LevelHalo.
+  /// coarser level has a halo.
   virtual void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const = 0;
   /// x += P e.
   virtual void prolong(V const* e, V* x, std::int32_t const* stop) const = 0;
-  /// Tells, on several ranks, whether restrict_residual looks at one layer of r that LevelHalo::fill fills in.
+  /// Tells, on several ranks, whether restrict_residual looks at one layer of r that the level's halo fills in.
   [[nodiscard]] virtual bool reads_around() const { return true; }
-  /// Tells, on several ranks, whether `prolong` looks at one layer of e that LevelHalo::fill fills in. Then one layer of x is
-  /// right, too. P may be another one farther out.
+  /// Tells, on several ranks, whether `prolong` looks at one layer of e that the coarser level's halo fills in. Then one layer of x
+  /// is right, too. P may be another one farther out.
   [[nodiscard]] virtual bool prolongs_around() const { return false; }
   [[nodiscard]] virtual std::int64_t bytes() const = 0;        ///< that are stored
   [[nodiscard]] virtual std::int64_t bytes_moved() const = 0;  ///< by one of each
-};
-
-/// On several ranks: a level's vectors have the entries of the rank's own unknowns, and of those in some layers around them, which
-/// others own. The first layer is what rows of own unknowns read, the next one what those of the first layer read, and so on. The
-/// level has the rows of all layers but the last, so that one fill is enough for as many products as there are layers.
-template <class V>
-class LevelHalo {
-public:
-  explicit LevelHalo(int layers) : layers_(layers) {}
-  LevelHalo(LevelHalo const&) = delete;
-  LevelHalo& operator=(LevelHalo const&) = delete;
-  virtual ~LevelHalo() = default;
-  [[nodiscard]] int layers() const { return layers_; }
-  /// Fills in all layers. x is in the backend's memory. Collective.
-  virtual void fill(V* x) const = 0;
-
-private:
-  int layers_;
 };
 
 /// On several ranks: between the vectors of the system, of own rows, and those of the finest level. Collective.
@@ -69,7 +52,10 @@ public:
   virtual void leave(V const* x, double* z, std::int32_t const* stop) const = 0;
 };
 
-/// A matrix of the hierarchy with what its smoother needs. Entries are in V.
+/// A matrix of the hierarchy with what its smoother needs. Entries are in V. On several ranks vectors have the entries of the
+/// rank's own unknowns, and of those in some layers around them, which others own. The first layer is what rows of own unknowns
+/// read, the next one what those of the first layer read, and so on. The level has the rows of all layers but the last, so that one
+/// fill of the halo is enough for as many products as there are layers.
 template <class V>
 struct MultigridLevel {
   std::unique_ptr<Matrix> own;  ///< null where the level's matrix is that of the system
@@ -78,10 +64,17 @@ struct MultigridLevel {
   double largest = 0;                          ///< the smoother damps eigenvalues of D^-1 A up to this one
   std::unique_ptr<GridTransfer<V>> to_coarse;  ///< null on the coarsest level
   SmootherPolynomial polynomial = SmootherPolynomial::optimal;
-  int more_steps = 0;                    ///< of the smoother, beyond the degree that the options ask for
-  std::int64_t nnz = 0;                  ///< entries of the full matrix, without those that are known to be 0
-  std::unique_ptr<LevelHalo<V>> halo{};  ///< null where this rank has all unknowns
-  std::int64_t rows_of_all = 0;          ///< with a halo: unknowns of all ranks
+  int more_steps = 0;               ///< of the smoother, beyond the degree that the options ask for
+  std::int64_t nnz = 0;             ///< entries of the full matrix, without those that are known to be 0
+  std::unique_ptr<Halo<V>> halo{};  ///< of all layers; null where this rank has all unknowns
+  int layers = 0;                   ///< that the halo fills in; 0 without one
+  std::int64_t rows_of_all = 0;     ///< with a halo: unknowns of all ranks
+
+  void set_halo(std::unique_ptr<Halo<V>> of_layers, int n_layers, std::int64_t n_of_all) {
+    halo = std::move(of_layers);
+    layers = n_layers;
+    rows_of_all = n_of_all;
+  }
 
   [[nodiscard]] std::int64_t n() const { return matrix->n_rows(); }
 };

@@ -254,7 +254,7 @@ json measure(Job const& job, Settings const& settings, Communicator& ranks) {
               {"connect_seconds", connected},
               {"build_seconds", built}};
 
-  GhostExchange<double> exchange(*context, ranks, system.neighbors);
+  Halo<double> halo(*context, ranks, HaloPlaces(n, system.neighbors));
   GatheredSum<double> sum(*context, ranks);
   {
     Array<double> x(*context, n), y(*context, n), numbers(*context, 8);
@@ -267,8 +267,8 @@ json measure(Job const& job, Settings const& settings, Communicator& ranks) {
     report["product_seconds"] =
         seconds_of(*context, ranks, 20, [&] { a.product_dot(x.data(), y.data(), numbers.data(), running.data()); });
     report["exchange_seconds"] = seconds_of(*context, ranks, 100, [&] {
-      exchange.start(x.data());
-      static_cast<void>(exchange.finish());
+      halo.start(x.data());
+      static_cast<void>(halo.finish());
     });
     report["sum_seconds"] = seconds_of(*context, ranks, 200, [&] { sum.add(*context, numbers.data(), 4); });
   }

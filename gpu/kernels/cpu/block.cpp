@@ -33,22 +33,6 @@ public:
     if (*stop == 0)
       copy_nodes(nodes, from, to);
   }
-  void pack(Context&, std::int64_t n, std::int32_t const* places, V const* x, V* message, std::int32_t vectors,
-            std::int64_t step) const override {
-    for (std::int32_t v = 0; v < vectors; ++v, x += step, message += n)
-      for (std::int64_t i = 0; i < n; ++i)
-        message[i] = x[places[i]];
-  }
-  void unpack(Context&, std::int64_t n, std::int32_t const* places, V const* message, V* x, std::int32_t vectors,
-              std::int64_t step) const override {
-    for (std::int32_t v = 0; v < vectors; ++v, x += step, message += n)
-      for (std::int64_t i = 0; i < n; ++i)
-        x[places[i]] = message[i];
-  }
-  void list_places(Context&, CommonNodes const& nodes, std::int32_t* places) const override {
-    for (std::int64_t i = 0; i < nodes.size(); ++i)
-      places[i] = static_cast<std::int32_t>(place_of(nodes, i));
-  }
   void add_entries(Context&, CsrView const& entries, std::int32_t const* rows, CommonNodes const& own,
                    std::array<std::int32_t, 3> const& nodes, std::int32_t const* columns, V* values) const override {
     std::int64_t const n = std::int64_t{nodes[0]} * nodes[1] * nodes[2];

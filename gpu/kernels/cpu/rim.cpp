@@ -9,17 +9,22 @@ namespace {
 template <class T>
 class CpuRim final : public RimKernels<T> {
 public:
-  void pack(Context&, std::int64_t n, std::int32_t const* rows, ConstPointer<T> x, T* message) const override {
-    cpu::for_blocks(n, n * cpu::work_of<T>, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
-      for (std::int64_t i = begin; i < end; ++i)
-        message[i] = load(x, rows[i]);
+  void pack(Context&, std::int64_t n, std::int32_t const* places, ConstPointer<T> x, T* message, std::int32_t vectors,
+            std::int64_t step) const override {
+    cpu::for_blocks(n, n * vectors * cpu::work_of<T>, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int32_t v = 0; v < vectors; ++v)
+        for (std::int64_t i = begin; i < end; ++i)
+          message[i * vectors + v] = load(x, v * step + (places != nullptr ? places[i] : i));
     });
   }
 
-  void unpack(Context&, std::int64_t n, T const* message, Pointer<T> y) const override {
-    cpu::for_blocks(n, n * cpu::work_of<T>, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
-      for (std::int64_t i = begin; i < end; ++i)
-        store(y, i, message[i]);
+  void put(Context&, std::int64_t n, std::int32_t const* places, T const* message, Pointer<T> x, std::int32_t vectors,
+           std::int64_t step) const override {
+    cpu::for_blocks(n, n * vectors * cpu::work_of<T>, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int32_t v = 0; v < vectors; ++v)
+        for (std::int64_t i = begin; i < end; ++i)
+          if (std::int64_t const place = places != nullptr ? places[i] : i; place >= 0)
+            store(x, v * step + place, message[i * vectors + v]);
     });
   }
 

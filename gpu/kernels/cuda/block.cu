@@ -28,25 +28,6 @@ __global__ void copy_kernel(CommonNodes nodes, From const* from, To* to, std::in
   to[k * nodes.plane_to + j * nodes.line_to + i] = static_cast<To>(from[k * nodes.plane_from + j * nodes.line_from + i]);
 }
 
-template <class V>
-__global__ void pack_places_kernel(std::int64_t n, std::int32_t const* places, V const* x, V* message, std::int64_t step) {
-  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i < n)
-    message[blockIdx.y * n + i] = x[blockIdx.y * step + places[i]];
-}
-
-template <class V>
-__global__ void unpack_places_kernel(std::int64_t n, std::int32_t const* places, V const* message, V* x, std::int64_t step) {
-  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i < n)
-    x[blockIdx.y * step + places[i]] = message[blockIdx.y * n + i];
-}
-
-__global__ void places_kernel(CommonNodes nodes, std::int32_t* places) {
-  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < nodes.size())
-    places[i] = static_cast<std::int32_t>(place_of(nodes, i));
-}
-
 /// A thread a row.
 template <class V>
 __global__ void entries_kernel(CsrView entries, std::int32_t const* rows, CommonNodes own, std::int64_t nx, std::int64_t ny,
@@ -95,26 +76,6 @@ public:
   void copy_to_double(Context& context, CommonNodes const& nodes, V const* from, double* to,
                       std::int32_t const* stop) const override {
     launch_copy(context, nodes, from, to, stop);
-  }
-  void pack(Context& context, std::int64_t n, std::int32_t const* places, V const* x, V* message, std::int32_t vectors,
-            std::int64_t step) const override {
-    if (n == 0)
-      return;
-    pack_places_kernel<V><<<grid(n, vectors), threads, 0, cuda::of(context).stream()>>>(n, places, x, message, step);
-    POISSON_CUDA_CHECK(cudaGetLastError());
-  }
-  void unpack(Context& context, std::int64_t n, std::int32_t const* places, V const* message, V* x, std::int32_t vectors,
-              std::int64_t step) const override {
-    if (n == 0)
-      return;
-    unpack_places_kernel<V><<<grid(n, vectors), threads, 0, cuda::of(context).stream()>>>(n, places, message, x, step);
-    POISSON_CUDA_CHECK(cudaGetLastError());
-  }
-  void list_places(Context& context, CommonNodes const& nodes, std::int32_t* places) const override {
-    if (nodes.size() == 0)
-      return;
-    places_kernel<<<cuda::n_blocks(nodes.size(), threads), threads, 0, cuda::of(context).stream()>>>(nodes, places);
-    POISSON_CUDA_CHECK(cudaGetLastError());
   }
   void add_entries(Context& context, CsrView const& entries, std::int32_t const* rows, CommonNodes const& own,
                    std::array<std::int32_t, 3> const& nodes, std::int32_t const* columns, V* values) const override {

@@ -8,18 +8,21 @@ namespace {
 
 constexpr int threads = cuda::pass_threads;
 
+/// A thread an entry of a vector, and a row of blocks a vector.
 template <class T>
-__global__ void pack_kernel(std::int64_t n, std::int32_t const* rows, ConstPointer<T> x, T* message) {
-  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+__global__ void pack_kernel(std::int64_t n, std::int32_t const* places, ConstPointer<T> x, T* message, std::int64_t step) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x, v = blockIdx.y;
   if (i < n)
-    message[i] = load(x, rows[i]);
+    message[i * gridDim.y + v] = load(x, v * step + (places != nullptr ? places[i] : i));
 }
 
 template <class T>
-__global__ void unpack_kernel(std::int64_t n, T const* message, Pointer<T> y) {
-  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i < n)
-    store(y, i, message[i]);
+__global__ void put_kernel(std::int64_t n, std::int32_t const* places, T const* message, Pointer<T> x, std::int64_t step) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x, v = blockIdx.y;
+  if (i >= n)
+    return;
+  if (std::int64_t const place = places != nullptr ? places[i] : i; place >= 0)
+    store(x, v * step + place, message[i * gridDim.y + v]);
 }
 
 template <class T>
@@ -49,16 +52,18 @@ __global__ void __launch_bounds__(threads)
 template <class T>
 class CudaRim final : public RimKernels<T> {
 public:
-  void pack(Context& context, std::int64_t n, std::int32_t const* rows, ConstPointer<T> x, T* message) const override {
+  void pack(Context& context, std::int64_t n, std::int32_t const* places, ConstPointer<T> x, T* message, std::int32_t vectors,
+            std::int64_t step) const override {
     if (n == 0)
       return;
-    pack_kernel<T><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, rows, x, message);
+    pack_kernel<T><<<grid(n, vectors), threads, 0, cuda::of(context).stream()>>>(n, places, x, message, step);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
-  void unpack(Context& context, std::int64_t n, T const* message, Pointer<T> y) const override {
+  void put(Context& context, std::int64_t n, std::int32_t const* places, T const* message, Pointer<T> x, std::int32_t vectors,
+           std::int64_t step) const override {
     if (n == 0)
       return;
-    unpack_kernel<T><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, message, y);
+    put_kernel<T><<<grid(n, vectors), threads, 0, cuda::of(context).stream()>>>(n, places, message, x, step);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
   void add(Context& context, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts,
@@ -73,6 +78,11 @@ public:
                Pointer<T> y, T* dot, std::int32_t const* stop) const override {
     if (couplings.n_rows > 0)
       cuda::launch_pass<T>(add_dot_kernel<T>, context, couplings.n_rows, 1, couplings, rows, ghosts, x, y, dot, stop);
+  }
+
+private:
+  static dim3 grid(std::int64_t n, std::int32_t vectors) {
+    return {static_cast<unsigned>(cuda::n_blocks(n, threads)), static_cast<unsigned>(vectors), 1};
   }
 };
 

@@ -274,11 +274,9 @@ void test_solve(SharedMesh const& which, LatticeReference const& of, std::int64_
   EXPECT_LE(std::abs(result.iterations - expected), 1) << which.text() << ", gathered from " << gathered;
   // The equations hold.
   auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, ranks, rank.share.lattices.neighbors);
-  exchange.start(x.data());
-  double const* const ghosts = exchange.finish();
   std::vector<double> all(x.begin(), x.end());
-  all.insert(all.end(), ghosts, ghosts + rank.share.ghosts.size());
+  all.resize(x.size() + rank.share.ghosts.size());
+  Halo<double>(*host, ranks, HaloPlaces(std::ssize(x), rank.share.lattices.neighbors)).fill(all.data());
   EXPECT_LE(true_residual(StoredResidualCheck(rank.matrix->local()), all, rank.rhs, {}, ranks), 2e-10) << which.text();
 }
 

@@ -66,30 +66,4 @@ TYPED_TEST(Block, CopiesNodesOfSeveralVectors) {
     }
 }
 
-TYPED_TEST(Block, PacksAndUnpacksSeveralVectors) {
-  auto const& kernels = kernels_for<BlockKernels<double>>(*this->context);
-  std::vector<std::int32_t> const places{7, 0, 299, 31, 32, 33, 150};
-  std::int64_t const n = std::ssize(places), step = 300;
-  for (int const vectors : {1, 2, 14}) {
-    std::vector<double> x, message;
-    for (std::int64_t i = 0; i < vectors * step; ++i)
-      x.push_back(static_cast<double>(i));
-    for (int v = 0; v < vectors; ++v)
-      for (std::int32_t const place : places)
-        message.push_back(x[static_cast<std::size_t>(v * step + place)]);
-    Array<std::int32_t> const there = uploaded(*this->context, places);
-    Array<double> const from = uploaded(*this->context, x);
-    Array<double> packed(*this->context, vectors * n);
-    kernels.pack(*this->context, n, there.data(), from.data(), packed.data(), vectors, step);
-    EXPECT_EQ(downloaded(packed), message);
-    std::vector<double> expected(x.size(), -1.0);
-    for (int v = 0; v < vectors; ++v)
-      for (std::int32_t const place : places)
-        expected[static_cast<std::size_t>(v * step + place)] = x[static_cast<std::size_t>(v * step + place)];
-    Array<double> to = uploaded(*this->context, std::vector<double>(x.size(), -1.0));
-    kernels.unpack(*this->context, n, there.data(), packed.data(), to.data(), vectors, step);
-    EXPECT_EQ(downloaded(to), expected);
-  }
-}
-
 }  // namespace poisson::testing

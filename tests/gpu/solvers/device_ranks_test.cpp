@@ -1,5 +1,5 @@
+#include "gpu/exchange/halo.hpp"
 #include "gpu/formats/rank_matrix.hpp"
-#include "gpu/kernels/rank_exchange.hpp"
 #include "gpu/solvers/gathered_sum.hpp"
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/matrices.hpp"
@@ -59,24 +59,30 @@ template <class T>
 void send_around(Communicator& ranks, Context& context) {
   int const size = ranks.size(), me = ranks.rank(), next = (me + 1) % size, last = (me + size - 1) % size;
   std::int64_t const n = 1009;  // and less to the last one
-  using Part = typename RankExchange<T>::Part;
-  std::vector<Part> sends{{next, n}, {last, n / 2}}, receives{{last, n}, {next, n / 2}};
+  std::vector<std::pair<int, std::int64_t>> sends{{next, n}, {last, n / 2}}, receives{{last, n}, {next, n / 2}};
   if (size == 2)
     sends = {{next, n}}, receives = {{last, n}};
-  RankExchange<T> exchange(context, ranks, sends, receives);
+  std::ranges::sort(sends);
+  std::ranges::sort(receives);
+  HaloPlaces places;
+  for (auto const& [rank, count] : sends)
+    places.own[rank].resize(static_cast<std::size_t>(count));
+  for (auto const& [rank, count] : receives)
+    places.ghosts[rank].resize(static_cast<std::size_t>(count));
+  Halo<T> halo(context, ranks, places);
   for (int turn = 0; turn < 3; ++turn) {
     std::vector<T> sent;
-    for (Part const& part : sends)
-      for (std::int64_t i = 0; i < part.size; ++i)
-        sent.push_back(entry<T>(1000 * turn + 100 * me + 10 * part.rank + i));
-    context.upload(exchange.outgoing(), sent.data(), static_cast<std::int64_t>(sent.size() * sizeof(T)));
-    exchange.start();
+    for (auto const& [rank, count] : sends)
+      for (std::int64_t i = 0; i < count; ++i)
+        sent.push_back(entry<T>(1000 * turn + 100 * me + 10 * rank + i));
+    context.upload(halo.outgoing(), sent.data(), static_cast<std::int64_t>(sent.size() * sizeof(T)));
+    halo.start();
     std::vector<T> expected;
-    for (Part const& part : receives)
-      for (std::int64_t i = 0; i < part.size; ++i)
-        expected.push_back(entry<T>(1000 * turn + 100 * part.rank + 10 * me + i));
+    for (auto const& [rank, count] : receives)
+      for (std::int64_t i = 0; i < count; ++i)
+        expected.push_back(entry<T>(1000 * turn + 100 * rank + 10 * me + i));
     std::vector<T> found(expected.size());
-    T const* const received = exchange.finish();
+    T const* const received = halo.finish();
     context.download(found.data(), received, static_cast<std::int64_t>(found.size() * sizeof(T)));
     expect_bits(found, expected, "other messages than were sent");
   }

@@ -1,0 +1,166 @@
+#include "gpu/exchange/halo.hpp"
+
+#include "gpu/kernels/backends.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <numeric>
+#include <span>
+
+namespace poisson {
+
+HaloPlaces::HaloPlaces(int me, std::vector<NodeBox> const& owned, std::vector<NodeBox> const& needed, NodeBox const& extended) {
+  auto const mine = static_cast<std::size_t>(me);
+  auto const list = [&](RankLists<std::int32_t>& lists, std::size_t other, NodeBox const& nodes) {
+    if (nodes.size() == 0)
+      return;
+    std::vector<std::int32_t>& places = lists[static_cast<int>(other)];
+    places.reserve(static_cast<std::size_t>(nodes.size()));
+    nodes.for_all([&](auto const& node) { places.push_back(static_cast<std::int32_t>(extended.index(node))); });
+  };
+  for (std::size_t other = 0; other < owned.size(); ++other)
+    if (other != mine) {
+      list(own, other, common(owned[mine], needed[other]));
+      list(ghosts, other, common(owned[other], needed[mine]));
+    }
+}
+
+std::int64_t HaloPlaces::add(std::int64_t place, std::vector<RankNeighbor> const& neighbors) {
+  for (RankNeighbor const& neighbor : neighbors) {
+    auto& sent = own[neighbor.rank];
+    sent.insert(sent.end(), neighbor.sent.begin(), neighbor.sent.end());
+    auto& received = ghosts[neighbor.rank];
+    for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
+      received.push_back(static_cast<std::int32_t>(place++));
+  }
+  return place;
+}
+
+template <class T>
+Halo<T>::Places::Places(Context& context, std::vector<std::int32_t> const& places) : n(std::ssize(places)) {
+  if (places.empty())
+    return;
+  if (std::adjacent_find(places.begin(), places.end(), [](std::int32_t a, std::int32_t b) { return b != a + 1; }) == places.end())
+    first = places.front();
+  else
+    list = Array<std::int32_t>(context, std::span<std::int32_t const>(places));
+}
+
+template <class T>
+Halo<T>::Halo(Context& context, Communicator& ranks, HaloPlaces const& places, HaloDirection direction, std::int32_t vectors,
+              std::int64_t step)
+    : context_(context),
+      kernels_(kernels_for<RimKernels<T>>(context)),
+      devices_(rank_transport(context, ranks).devices.get()),
+      staged_(context.backend() != Backend::cpu && devices_ == nullptr),
+      vectors_(vectors),
+      step_(step),
+      behind_(context, places.behind) {
+  bool const to_ghosts = direction == HaloDirection::to_ghosts;
+  RankLists<std::int32_t> const &from = to_ghosts ? places.own : places.ghosts, &to = to_ghosts ? places.ghosts : places.own;
+  assert(to_ghosts || vectors == 1);
+  sent_ = Places(context, from.joined());
+  if (std::vector<std::int32_t> const all = to.joined(); to_ghosts)
+    received_ = Places(context, all);
+  else
+    make_sums(all);
+  outgoing_ = Array<T>(context, sent_.n * vectors);
+  auto const messages = [&](RankLists<std::int32_t> const& lists, T* buffer) {
+    std::vector<Message> result;
+    for (auto const& [rank, list] : lists)
+      if (!list.empty()) {
+        result.push_back({rank, buffer, std::ssize(list) * vectors * std::int64_t{sizeof(T)}});
+        buffer += std::ssize(list) * vectors;
+      }
+    return result;
+  };
+  for (auto const& [rank, list] : to)
+    n_incoming_ += std::ssize(list) * vectors;
+  incoming_ = Array<T>(context, n_incoming_ + behind_.n);
+  if (staged_) {
+    outgoing_of_host_.resize(static_cast<std::size_t>(outgoing_.size()));
+    incoming_of_host_.resize(static_cast<std::size_t>(n_incoming_));
+  }
+  sends_ = messages(from, staged_ ? outgoing_of_host_.data() : outgoing_.data());
+  receives_ = messages(to, staged_ ? incoming_of_host_.data() : incoming_.data());
+  if (devices_ == nullptr)
+    exchange_ = ranks.make_exchange(sends_, receives_);
+}
+
+template <class T>
+void Halo<T>::make_sums(std::vector<std::int32_t> const& own) {
+  std::vector<std::int32_t> order(own.size()), rows;
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::int32_t i) { return own[static_cast<std::size_t>(i)]; });
+  std::vector<std::int64_t> row_ptr;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (std::int32_t const row = own[static_cast<std::size_t>(order[i])]; rows.empty() || rows.back() != row) {
+      rows.push_back(row);
+      row_ptr.push_back(static_cast<std::int64_t>(i));
+    }
+  row_ptr.push_back(std::ssize(order));
+  rows_ = Array<std::int32_t>(context_, std::span<std::int32_t const>(rows));
+  row_ptr_ = Array<std::int64_t>(context_, std::span<std::int64_t const>(row_ptr));
+  columns_ = Array<std::int32_t>(context_, std::span<std::int32_t const>(order));
+  ones_ = Array<double>(context_, std::span<double const>(std::vector<double>(order.size(), 1.0)));
+}
+
+template <class T>
+std::int64_t Halo<T>::bytes_of_sums() const {
+  return rows_.bytes() + row_ptr_.bytes() + columns_.bytes() + ones_.bytes();
+}
+
+template <class T>
+void Halo<T>::start(ConstPointer<T> x) {
+  kernels_.pack(context_, sent_.n, sent_.list.data(), x + sent_.first, outgoing_.data(), vectors_, step_);
+  start();
+  if (behind_.n > 0)
+    kernels_.pack(context_, behind_.n, behind_.list.data(), x + behind_.first, incoming_.data() + n_incoming_);
+}
+
+template <class T>
+void Halo<T>::start() {
+  if (devices_ != nullptr) {
+    devices_->start(sends_, receives_);
+    return;
+  }
+  if (staged_)
+    outgoing_.download(std::span<T>(outgoing_of_host_));
+  exchange_->start();
+}
+
+template <class T>
+T const* Halo<T>::finish() {
+  if (devices_ != nullptr)
+    devices_->finish();
+  else
+    exchange_->finish();
+  if (staged_ && n_incoming_ > 0)
+    context_.upload(incoming_.data(), incoming_of_host_.data(), n_incoming_ * std::int64_t{sizeof(T)});
+  return incoming_.data();
+}
+
+template <class T>
+void Halo<T>::put(Pointer<T> x) {
+  T const* const come = finish();
+  kernels_.put(context_, received_.n, received_.list.data(), come, x + received_.first, vectors_, step_);
+}
+
+template <class T>
+void Halo<T>::add(T alpha, Pointer<T> y) {
+  T const* const come = finish();
+  CsrView sums;
+  sums.n_rows = rows_.size();
+  sums.n_columns = sums.nnz = columns_.size();
+  sums.row_ptr = row_ptr_.data();
+  sums.columns = columns_.data();
+  sums.values = ones_.data();
+  kernels_.add(context_, sums, rows_.data(), alpha, come, y);
+}
+
+template class Halo<float>;
+template class Halo<double>;
+template class Halo<DoubleDouble>;
+
+}  // namespace poisson
