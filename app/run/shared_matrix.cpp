@@ -2,7 +2,7 @@
 
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/row_map.hpp"
-#include "gpu/elements/operator_of_rank.hpp"
+#include "gpu/elements/lattice_operator.hpp"
 #include "gpu/solvers/true_residual.hpp"
 
 #include <utility>
@@ -15,12 +15,12 @@ SharedMatrix::SharedMatrix(Team& team, RankRows rows, SplitRows parts, std::uniq
 }
 
 SharedMatrix::SharedMatrix(Team& team, BlockSystem block, std::vector<RankNeighbor> neighbors,
-                           std::shared_ptr<RankLattices const> lattices)
+                           std::shared_ptr<SharedLattices const> lattices)
     : team_(team), rows_{std::move(neighbors), nullptr}, rim_(std::move(block.rows)), rim_rows_(std::move(block.rim_rows)) {
   hold(std::move(block.local), rim_, std::move(lattices));
 }
 
-void SharedMatrix::hold(std::unique_ptr<Matrix> local, SplitRows const& rim, std::shared_ptr<RankLattices const> lattices) {
+void SharedMatrix::hold(std::unique_ptr<Matrix> local, SplitRows const& rim, std::shared_ptr<SharedLattices const> lattices) {
   if (team_.is_alone())
     whole_ = std::move(local);
   else
@@ -30,7 +30,7 @@ void SharedMatrix::hold(std::unique_ptr<Matrix> local, SplitRows const& rim, std
 RankRows SharedMatrix::rows() const {
   if (rows_.matrix != nullptr)
     return rows_;
-  if (auto const* const shared = dynamic_cast<OperatorOfRank const*>(&local()); shared != nullptr)
+  if (auto const* const shared = dynamic_cast<LatticeOperator const*>(&local()); shared != nullptr && shared->is_shared())
     return {rows_.neighbors, std::make_shared<CsrMatrix const>(shared->own_rows())};
   CsrMatrix own = local().to_csr();
   if (rows_.neighbors.empty())
@@ -56,7 +56,7 @@ HostVector<double> SharedMatrix::true_residual(std::span<double const> b, std::s
   }
   if (rows_.matrix != nullptr || local().n_rows() == 0)
     return residual_of(CsrResidualCheck(rows_.matrix != nullptr ? *rows_.matrix : rim_rows_), x, b, x_low);
-  if (part_ == nullptr || dynamic_cast<OperatorOfRank const*>(&local()) != nullptr)
+  if (part_ == nullptr || dynamic_cast<LatticeOperator const*>(&local()) != nullptr)
     return residual_of(StoredResidualCheck(local()), x, b, x_low);
   return residual_of(BlockResidualCheck(local(), rim_.rim, rim_rows_), x, b, x_low);
 }

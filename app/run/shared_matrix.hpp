@@ -23,7 +23,7 @@ public:
   SharedMatrix(Team& team, RankRows rows, SplitRows parts, std::unique_ptr<Matrix> local);
   /// Takes a matrix that was assembled in its format. `lattices` is set where the matrix is one of lattices on several ranks, else
   /// null. Collective.
-  SharedMatrix(Team& team, BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankLattices const> lattices);
+  SharedMatrix(Team& team, BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<SharedLattices const> lattices);
 
   /// The matrix for solvers. Its functions are collective.
   [[nodiscard]] MultiPrecisionOperator const& for_solver() const {
@@ -41,7 +41,7 @@ public:
   [[nodiscard]] std::int64_t bytes() const { return part_ != nullptr ? part_->bytes() : whole_->bytes(); }
 
 private:
-  void hold(std::unique_ptr<Matrix> local, SplitRows const& rim, std::shared_ptr<RankLattices const> lattices);
+  void hold(std::unique_ptr<Matrix> local, SplitRows const& rim, std::shared_ptr<SharedLattices const> lattices);
 
   Team& team_;
   RankRows rows_;  ///< without a matrix where that was assembled in its format

@@ -7,8 +7,8 @@
 #include "assembly/space/constraints.hpp"
 #include "assembly/system/source_findings.hpp"
 #include "gpu/core/host_vector.hpp"
-#include "gpu/core/rank_lattices.hpp"
 #include "gpu/core/rank_rows.hpp"
+#include "gpu/core/shared_lattices.hpp"
 #include "gpu/elements/block_system.hpp"
 #include "gpu/elements/element_system.hpp"
 #include "gpu/elements/order_one.hpp"
@@ -128,7 +128,7 @@ private:
   /// What was assembled on the whole mesh, or on the block of a box: it keeps the Dirichlet values.
   std::unique_ptr<ElementSystem> elements_;
   assembly::Constraints constraints_;  ///< of unknowns around, where there are no elements_
-  std::shared_ptr<RankLattices const> lattices_;
+  std::shared_ptr<SharedLattices const> lattices_;
   // These are of an assembly by gpu/elements.
   std::optional<FieldSums> source_;        ///< of own cells
   HostVector<double> largest_of_lines_{};  ///< ElementSystem::largest_source_of_lines

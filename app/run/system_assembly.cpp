@@ -237,7 +237,7 @@ LatticeProblem System::problem_of_cells(std::span<double const> around) const {
 
 void System::assemble_own_lattices(Context& context) {
   Format const format = plan_.format;
-  auto lattices = std::make_shared<RankLattices>();
+  auto lattices = std::make_shared<SharedLattices>();
   HostVector<std::uint8_t> fixed;
   std::int64_t emptied = 0;
   HostVector<double> rhs;

@@ -108,7 +108,7 @@ std::unique_ptr<Matrix> SystemSolver::converted(std::shared_ptr<CsrMatrix const>
 }
 
 void SystemSolver::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,
-                         std::shared_ptr<RankLattices const> lattices, std::optional<FormatChoice> choice) {
+                         std::shared_ptr<SharedLattices const> lattices, std::optional<FormatChoice> choice) {
   ResultRecord& record = log_.record;
   blocks_ = std::move(blocks);
   if (choice)

@@ -44,7 +44,7 @@ public:
   /// Takes a matrix that was assembled in its format, in the memory of the device's context, in place of `convert`. `choice` is
   /// what `auto` decided from. One of `blocks` and `lattices` is null.
   void adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,
-             std::shared_ptr<RankLattices const> lattices, std::optional<FormatChoice> choice);
+             std::shared_ptr<SharedLattices const> lattices, std::optional<FormatChoice> choice);
 
   /// The caller sets these for a box whose matrix comes from a file; see SolverOptions.
   std::array<std::int64_t, 3> box_nodes{};

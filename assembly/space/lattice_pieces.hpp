@@ -3,7 +3,7 @@
 #include "assembly/mesh/lattice_topology.hpp"
 #include "assembly/space/lattice_numbering.hpp"
 #include "gpu/core/host_vector.hpp"
-#include "gpu/core/rank_lattices.hpp"
+#include "gpu/core/shared_lattices.hpp"
 
 #include <algorithm>
 #include <array>
@@ -119,7 +119,7 @@ private:
   std::vector<std::int32_t> numbers_of_pieces_;  ///< by lattice, then lexicographically
 };
 
-/// The pieces of a rank as lattices of its own (gpu/core/rank_lattices.hpp).
+/// The pieces of a rank as lattices of its own (gpu/core/shared_lattices.hpp).
 struct OwnPieces {
   /// A rank's PartOfSpace gives the last four arguments: how many unknowns and rows it has, its own_nodes and around_cells.
   OwnPieces(std::shared_ptr<LatticePieces const> of_ranks, int rank, std::int64_t n_unknowns, std::int64_t own_rows,

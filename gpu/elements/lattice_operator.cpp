@@ -1,14 +1,20 @@
 #include "gpu/elements/lattice_operator.hpp"
 
+#include "gpu/core/csr_entries.hpp"
+#include "gpu/core/row_map.hpp"
+#include "gpu/formats/foreign_rows.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
+#include "gpu/kernels/rim.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <functional>
 #include <numeric>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -40,7 +46,11 @@ std::unique_ptr<LatticeOperator> LatticeOperator::make(Context& context, Data da
 std::unique_ptr<Matrix> LatticeOperator::in_single() const {
   if (precision() != MatrixPrecision::double_)
     return nullptr;
-  return std::unique_ptr<Matrix>(new LatticeOperator(context(), data_.copy_to(context(), data_.tensors.in_single(context()))));
+  std::unique_ptr<LatticeOperator> rounded(
+      new LatticeOperator(context(), data_.copy_to(context(), data_.tensors.in_single(context()))));
+  if (shared_ != nullptr)
+    rounded->set_shared(shared_->lattices, shared_->fixed, shared_->ranks);
+  return rounded;
 }
 
 LatticeOperator::LatticeOperator(Context& context, Data data) : ProductsOfKernels(context, {}), data_(std::move(data)) {
@@ -71,7 +81,48 @@ bool LatticeOperator::residual(double const* x, double const* x_low, double cons
   if (precision() == MatrixPrecision::single)
     return false;
   kernels_.residual(context(), view_, x, x_low, b, r);
+  if (shared_ != nullptr)
+    set_residual_on_rims(b, r);
   return true;
+}
+
+template <>
+Halo<float>& LatticeOperator::sums() const {
+  return *shared_->in_single;
+}
+template <>
+Halo<double>& LatticeOperator::sums() const {
+  return *shared_->in_double;
+}
+template <>
+Halo<DoubleDouble>& LatticeOperator::sums() const {
+  return *shared_->extended;
+}
+
+void LatticeOperator::set_residual_on_rims(double const* b, double* r) const {
+  // The sums of all ranks, before they are rounded.
+  std::int64_t const n = n_rows(), n_inner = view_.lattices.n_inner(), n_rim = n - n_inner;
+  Array<DoubleDouble> sums_here(context(), n_rim);
+  kernels_.sums_on_rims(context(), view_, n_inner, n_rim, sums_here.data());
+  Vector<DoubleDouble> sums_in_rows(context(), n);
+  sums_in_rows.set_zero();
+  kernels_for<RimKernels<DoubleDouble>>(context()).put(context(), n_rim, nullptr, sums_here.data(), sums_in_rows.data() + n_inner);
+  Halo<DoubleDouble>& halo = sums<DoubleDouble>();
+  kernels_.sums_on_rims(context(), view_, n, n_columns() - n, halo.outgoing());
+  halo.start();
+  halo.add(1, sums_in_rows.data());
+  HostVector<double> high(static_cast<std::size_t>(n_rim)), low(high.size()), b_here(high.size()), r_here(high.size());
+  auto const download = [&](HostVector<double>& to, double const* from) {
+    context().download(to.data(), from + n_inner, 8 * n_rim);
+  };
+  download(high, sums_in_rows.data().hi);
+  download(low, sums_in_rows.data().lo);
+  download(b_here, b);
+  download(r_here, r);
+  for (std::size_t i = 0; i < high.size(); ++i)
+    if ((*shared_->fixed)[i] == 0)
+      r_here[i] = (DoubleDouble(b_here[i]) - DoubleDouble{high[i], low[i]}).hi;
+  context().upload(r + n_inner, r_here.data(), 8 * n_rim);
 }
 
 void LatticeOperator::keep_rows(std::int64_t n) {
@@ -79,8 +130,88 @@ void LatticeOperator::keep_rows(std::int64_t n) {
   view_.lattices = data_.lattices.view();
 }
 
-void LatticeOperator::set_diagonal(std::span<double const> d) {
-  context().upload(data_.diagonal.data(), d.data(), 8 * std::ssize(d));
+void LatticeOperator::share(std::shared_ptr<SharedLattices const> lattices, std::shared_ptr<HostVector<std::uint8_t> const> fixed,
+                            std::span<double const> diagonal, Communicator& ranks) {
+  context().upload(data_.diagonal.data(), diagonal.data(), 8 * std::ssize(diagonal));
+  set_shared(std::move(lattices), std::move(fixed), ranks);
+}
+
+void LatticeOperator::set_shared(std::shared_ptr<SharedLattices const> lattices,
+                                 std::shared_ptr<HostVector<std::uint8_t> const> fixed, Communicator& ranks) {
+  keep_rows(lattices->n_rows);
+  HaloPlaces const places(lattices->n_rows, lattices->neighbors);
+  bool const any_precision = lattices->layout.n_lattices == 0, single = precision() == MatrixPrecision::single;
+  shared_.reset(new Shared{std::move(lattices), std::move(fixed), ranks, nullptr, nullptr, nullptr});
+  auto const make = [&]<class T>(std::unique_ptr<Halo<T>>& halo) {
+    halo = std::make_unique<Halo<T>>(context(), ranks, places, HaloDirection::to_owners);
+  };
+  if (single || any_precision)
+    make(shared_->in_single);
+  if (!single || any_precision) {
+    make(shared_->in_double);
+    make(shared_->extended);
+  }
+}
+
+template <class T>
+void LatticeOperator::multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y, T* dot, std::int32_t const* stop) const {
+  auto const multiply_here = [&](LatticeOperatorView const& view) {
+    if (dot != nullptr)
+      kernels_.product_dot(context(), view, x, y, dot, stop);
+    else
+      kernels_.product(context(), view, alpha, x, beta, y);
+  };
+  if (shared_ == nullptr)
+    return multiply_here(view_);
+  // Sums go to other ranks while own rows are added up.
+  Halo<T>& halo = sums<T>();
+  bool sent = false;
+  std::function<void()> const send = [&] {
+    kernels_.sums_on_rims(context(), view_, n_rows(), n_columns() - n_rows(), halo.outgoing());
+    halo.start();
+    sent = true;
+  };
+  LatticeOperatorView view = view_;
+  view.after_cells = &send;
+  multiply_here(view);
+  if (!sent)  // the host knew *stop: others must not wait in vain
+    send();
+  halo.add(alpha, y);
+}
+template void LatticeOperator::multiply(float, float const*, float, float*, float*, std::int32_t const*) const;
+template void LatticeOperator::multiply(double, double const*, double, double*, double*, std::int32_t const*) const;
+template void LatticeOperator::multiply(DoubleDouble, ConstPointer<DoubleDouble>, DoubleDouble, Pointer<DoubleDouble>,
+                                        DoubleDouble*, std::int32_t const*) const;
+
+CsrMatrix LatticeOperator::own_rows() const {
+  auto const host = make_cpu_context();
+  LatticeOperator copy(*host, data_.copy_to(*host, data_.tensors.copy_to(*host)));
+  copy.keep_rows(n_columns());
+  CsrMatrix const here = copy.host_csr();  // what lattices here contribute, to rows of others too
+  RowMap const rows(shared_->ranks, n_rows(), shared_->lattices->neighbors);
+  struct Entry {
+    std::int64_t row, column;
+    double value;
+  };
+  RankLists<Entry> to;
+  std::vector<MatrixEntry> entries;
+  auto const is_fixed = [&](std::int64_t unknown) {
+    return (*shared_->fixed)[static_cast<std::size_t>(unknown - view_.lattices.n_inner())] != 0;
+  };
+  for (std::int64_t row = 0; row < here.n_rows; ++row)
+    for (auto e = static_cast<std::size_t>(here.row_ptr[static_cast<std::size_t>(row)]);
+         e < static_cast<std::size_t>(here.row_ptr[static_cast<std::size_t>(row) + 1]); ++e)
+      if (row < n_rows())
+        entries.push_back({row, here.columns[e], here.values[e]});
+      else if (row != here.columns[e] || !is_fixed(row))
+        to[rows.owner(rows.number_at(row))].push_back({rows.number_at(row), rows.number_at(here.columns[e]), here.values[e]});
+  GhostFinder const ghost_of(rows.ghosts);
+  for (Entry const& entry : swap_lists(shared_->ranks, to).joined())
+    entries.push_back({entry.row - rows.first[rows.me],
+                       static_cast<std::int32_t>(rows.is_own(entry.column) ? entry.column - rows.first[rows.me]
+                                                                           : n_rows() + ghost_of(entry.column)),
+                       entry.value});
+  return csr_of_entries(n_rows(), n_columns(), entries);
 }
 
 void LatticeOperator::subtract_whole_product(double const* x, double* rhs) const {
@@ -90,6 +221,8 @@ void LatticeOperator::subtract_whole_product(double const* x, double* rhs) const
 }
 
 std::unique_ptr<Matrix> LatticeOperator::copied_to(Context& target) const {
+  if (shared_ != nullptr)
+    throw std::logic_error("the operator of a rank stays where it was made");
   return std::unique_ptr<Matrix>(new LatticeOperator(target, data_.copy_to(target, data_.tensors.copy_to(target))));
 }
 
@@ -173,6 +306,8 @@ private:
 }  // namespace
 
 CsrMatrix LatticeOperator::host_csr() const {
+  if (shared_ != nullptr)
+    throw std::logic_error("rows of an operator that several ranks share are sums of their parts");
   LatticeView const& lattices = view_.lattices;
   ElementRows const rows(view_);
   struct Entry {

@@ -1,12 +1,15 @@
 #pragma once
 
 #include "gpu/core/array.hpp"
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/host_vector.hpp"
 #include "gpu/core/lattice_layout.hpp"
+#include "gpu/core/shared_lattices.hpp"
+#include "gpu/exchange/halo.hpp"
 #include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/lattice_operator.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 
@@ -14,6 +17,11 @@ namespace poisson {
 
 /// The matrix of elements of order p on a mesh of lattices, matrix-free: six numbers at every Gauss point, and its diagonal. An
 /// operator in float, double and double-double.
+///
+/// After share() it has the rows of one rank. Vectors that are read have entries for own unknowns and for ghosts (SharedLattices).
+/// What the lattices here make at ghosts goes to the ranks whose rows these are, which add it to theirs: products and residuals are
+/// collective. A dot is the part of x . Ax that the lattices here contribute, those of all ranks together are x . Ax. It stays in
+/// the memory where it was made.
 class LatticeOperator final : public ProductsOfKernels<LatticeOperatorKernels> {
 public:
   /// What it consists of, in the context's memory.
@@ -30,6 +38,15 @@ public:
   };
   /// Computes the diagonal. `data` is complete but for that; its tensors are in double.
   static std::unique_ptr<LatticeOperator> make(Context& context, Data data);
+  /// Goes on with the rows of one rank. `lattices` are those of this operator. `fixed` has an entry for each of the unknowns on
+  /// rims, then for each ghost: 1 where there is a Dirichlet value. `diagonal` has that of own rows, with what all ranks
+  /// contribute. `ranks` outlives this. Collective.
+  void share(std::shared_ptr<SharedLattices const> lattices, std::shared_ptr<HostVector<std::uint8_t> const> fixed,
+             std::span<double const> diagonal, Communicator& ranks);
+  [[nodiscard]] bool is_shared() const { return shared_ != nullptr; }
+  /// Returns own rows in host memory; columns are own unknowns, then ghosts. Precondition: is_shared(). Collective.
+  [[nodiscard]] CsrMatrix own_rows() const;
+  /// Collective where it is shared.
   std::unique_ptr<Matrix> in_single() const override;
   /// Numbers that `tensors` hold.
   [[nodiscard]] static std::int64_t n_tensor_values(std::int64_t n_cells, std::int32_t order);
@@ -43,33 +60,29 @@ public:
   std::int64_t bytes_read(double) const override { return bytes_of_product(); }
   std::int64_t bytes_read(DoubleDouble) const override { return bytes_of_product(); }
 
+  void product(float alpha, float const* x, float beta, float* y) const override {
+    multiply<float>(alpha, x, beta, y, nullptr, nullptr);
+  }
+  void product(double alpha, double const* x, double beta, double* y) const override {
+    multiply<double>(alpha, x, beta, y, nullptr, nullptr);
+  }
+  void product(DoubleDouble alpha, ConstPointer<DoubleDouble> x, DoubleDouble beta, Pointer<DoubleDouble> y) const override {
+    multiply<DoubleDouble>(alpha, x, beta, y, nullptr, nullptr);
+  }
+  void product_dot(float const* x, float* y, float* dot, std::int32_t const* stop) const override {
+    multiply<float>(1, x, 0, y, dot, stop);
+  }
+  void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override {
+    multiply<double>(1, x, 0, y, dot, stop);
+  }
+  void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
+                   std::int32_t const* stop) const override {
+    multiply<DoubleDouble>(1, x, 0, y, dot, stop);
+  }
   void diagonal(float* d) const override;
   void diagonal(double* d) const override;
   void diagonal(Pointer<DoubleDouble> d) const override;
   bool residual(double const* x, double const* x_low, double const* b, double* r) const override;
-
-  /// Keeps only the first n unknowns as rows, for the lattices of a rank. Vectors that are read still have entries for all
-  /// unknowns.
-  void keep_rows(std::int64_t n);
-  /// product, or product_dot where `dot` is not null; see LatticeOperatorView::after_cells. T: float, double, DoubleDouble.
-  template <class T>
-  void multiply(std::function<void()> const& after_cells, T alpha, ConstPointer<T> x, T beta, Pointer<T> y, T* dot,
-                std::int32_t const* stop) const {
-    LatticeOperatorView view = view_;
-    view.after_cells = &after_cells;
-    if (dot != nullptr)
-      kernels_.product_dot(context(), view, x, y, dot, stop);
-    else
-      kernels_.product(context(), view, alpha, x, beta, y);
-  }
-  /// See LatticeOperatorKernels. T as above.
-  template <class T>
-  void sums_on_rims(std::int64_t first, std::int64_t n, T* out) const {
-    kernels_.sums_on_rims(context(), view_, first, n, out);
-  }
-  [[nodiscard]] std::int64_t n_inner() const { return view_.lattices.n_inner(); }
-  /// Replaces the diagonal by `d`, which is in host memory and has an entry for every row of the rank.
-  void set_diagonal(std::span<double const> d);
 
   /// rhs -= A x, where A is the matrix before Dirichlet values were eliminated.
   void subtract_whole_product(double const* x, double* rhs) const;
@@ -80,10 +93,35 @@ protected:
   CsrMatrix host_csr() const override;
 
 private:
+  /// What there is of other ranks.
+  struct Shared {
+    std::shared_ptr<SharedLattices const> lattices;
+    std::shared_ptr<HostVector<std::uint8_t> const> fixed;
+    Communicator& ranks;
+    // In single precision only the first is there, in double precision only the two others. A rank without lattices has all three,
+    // since it does not know the precision that the others have.
+    std::unique_ptr<Halo<float>> in_single;
+    std::unique_ptr<Halo<double>> in_double;
+    std::unique_ptr<Halo<DoubleDouble>> extended;
+  };
+
   LatticeOperator(Context& context, Data data);
+  /// Keeps only the first n unknowns as rows. Vectors that are read still have entries for all unknowns.
+  void keep_rows(std::int64_t n);
+  void set_shared(std::shared_ptr<SharedLattices const> lattices, std::shared_ptr<HostVector<std::uint8_t> const> fixed,
+                  Communicator& ranks);
+  /// product, or product_dot where `dot` is not null. T: float, double, DoubleDouble.
+  template <class T>
+  void multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y, T* dot, std::int32_t const* stop) const;
+  /// Brings what was made at ghosts to the ranks whose rows these are.
+  template <class T>
+  Halo<T>& sums() const;
+  /// Replaces what residual() made in rows on rims, which other ranks add to.
+  void set_residual_on_rims(double const* b, double* r) const;
   [[nodiscard]] std::int64_t bytes_of_product() const { return data_.bytes() - data_.diagonal.bytes(); }
 
   Data data_;
+  std::unique_ptr<Shared> shared_;  ///< null where this has all rows
 };
 
 }  // namespace poisson

@@ -1,7 +1,7 @@
 #include "gpu/elements/lattice_rows.hpp"
 
 #include "gpu/core/csr_entries.hpp"
-#include "gpu/elements/operator_of_rank.hpp"
+#include "gpu/elements/lattice_operator.hpp"
 #include "gpu/formats/foreign_rows.hpp"
 #include "gpu/formats/lattice_half_cds.hpp"
 
@@ -15,7 +15,7 @@ namespace poisson {
 namespace {
 
 /// The rim's rows with all of their entries; columns are own rows, then ghosts.
-CsrMatrix whole_rows(RankLattices const& lattices, LatticeHalfCds const& matrix, SplitRows const& split) {
+CsrMatrix whole_rows(SharedLattices const& lattices, LatticeHalfCds const& matrix, SplitRows const& split) {
   std::int64_t const n = lattices.n_rows, n_ghosts = lattices.layout.n_unknowns - n;
   LatticeHalfCdsView view;
   view.lattices = lattices.layout.view();
@@ -50,7 +50,7 @@ CsrMatrix whole_rows(RankLattices const& lattices, LatticeHalfCds const& matrix,
 
 /// Returns the entries in own rows of a vector that is a sum over ranks. `parts` is what the lattices of this rank contribute to
 /// it, for own unknowns, then for ghosts. Collective.
-HostVector<double> sum_in_rows(Communicator& ranks, RankLattices const& lattices, HostVector<double> const& parts) {
+HostVector<double> sum_in_rows(Communicator& ranks, SharedLattices const& lattices, HostVector<double> const& parts) {
   HostVector<double> sums(parts.begin(), parts.begin() + lattices.n_rows);
   RankLists<double> to;
   auto ghost = parts.begin() + lattices.n_rows;
@@ -69,7 +69,7 @@ HostVector<double> sum_in_rows(Communicator& ranks, RankLattices const& lattices
 
 }  // namespace
 
-LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::unique_ptr<Matrix> of_lattices,
+LatticeRows rows_of_lattices(Communicator& ranks, SharedLattices& lattices, std::unique_ptr<Matrix> of_lattices,
                              HostVector<double> const& rhs, std::span<std::uint8_t const> fixed) {
   auto& matrix = static_cast<LatticeHalfCds&>(*of_lattices);
   std::int64_t const n = lattices.n_rows, n_inner = lattices.layout.n_inner(), n_ghosts = lattices.layout.n_unknowns - n;
@@ -155,7 +155,7 @@ LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::u
   return result;
 }
 
-BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<RankLattices const> lattices, std::unique_ptr<Matrix> matrix,
+BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<SharedLattices const> lattices, std::unique_ptr<Matrix> matrix,
                              HostVector<double> const& rhs, HostVector<std::uint8_t> fixed) {
   std::unique_ptr<LatticeOperator> here(static_cast<LatticeOperator*>(matrix.release()));
   Array<double> stored(here->context(), here->n_rows());
@@ -163,7 +163,6 @@ BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<RankLattices c
   HostVector<double> diagonal(static_cast<std::size_t>(stored.size()));
   stored.download(std::span<double>(diagonal));
   diagonal = sum_in_rows(ranks, *lattices, diagonal);
-  here->set_diagonal(diagonal);
   BlockSystem result;
   result.rhs = sum_in_rows(ranks, *lattices, rhs);
   auto couplings = std::make_shared<CsrMatrix>();
@@ -171,8 +170,8 @@ BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<RankLattices c
   couplings->row_ptr.push_back(0);
   result.rim_rows.row_ptr.push_back(0);
   result.rows.couplings = std::move(couplings);
-  result.local = std::make_unique<OperatorOfRank>(std::move(here), std::move(lattices),
-                                                  std::make_shared<HostVector<std::uint8_t> const>(std::move(fixed)), ranks);
+  here->share(std::move(lattices), std::make_shared<HostVector<std::uint8_t> const>(std::move(fixed)), diagonal, ranks);
+  result.local = std::move(here);
   auto const wrong = std::find_if_not(diagonal.begin(), diagonal.end(), [](double entry) { return std::isfinite(entry); });
   result.local->row_not_finite = wrong == diagonal.end() ? -1 : wrong - diagonal.begin();
   return result;

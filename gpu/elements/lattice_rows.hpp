@@ -1,7 +1,7 @@
 #pragma once
 
 #include "gpu/core/communicator.hpp"
-#include "gpu/core/rank_lattices.hpp"
+#include "gpu/core/shared_lattices.hpp"
 #include "gpu/elements/block_system.hpp"
 #include "gpu/formats/matrix.hpp"
 
@@ -21,13 +21,13 @@ struct LatticeRows {
 /// Makes the rank's rows from the matrix in half_cds and the right-hand side that the lattices here have, as if there were no
 /// others. Sets lattices.added. `fixed` has an entry for each of the unknowns on rims, then for each ghost: 1 where there is a
 /// Dirichlet value. Collective. Throws OutOfMemoryError.
-[[nodiscard]] LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::unique_ptr<Matrix> matrix,
+[[nodiscard]] LatticeRows rows_of_lattices(Communicator& ranks, SharedLattices& lattices, std::unique_ptr<Matrix> matrix,
                                            HostVector<double> const& rhs, std::span<std::uint8_t const> fixed);
 
 /// Makes the rank's rows without entries: `local` of the result is the operator on the lattices here
-/// (elements/operator_of_rank.hpp). Moves `matrix`, which is a LatticeOperator. `rhs` and `fixed` are as in rows_of_lattices.
+/// (LatticeOperator::share). Moves `matrix`, which is a LatticeOperator. `rhs` and `fixed` are as in rows_of_lattices.
 /// Collective. Throws OutOfMemoryError.
-[[nodiscard]] BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<RankLattices const> lattices,
+[[nodiscard]] BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<SharedLattices const> lattices,
                                            std::unique_ptr<Matrix> matrix, HostVector<double> const& rhs,
                                            HostVector<std::uint8_t> fixed);
 

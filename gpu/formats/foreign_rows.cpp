@@ -44,7 +44,7 @@ std::vector<V> values_at(Context& context, V const* stored, std::int64_t n_nodes
 template std::vector<float> values_at(Context&, float const*, std::int64_t, std::vector<std::int64_t> const&);
 template std::vector<double> values_at(Context&, double const*, std::int64_t, std::vector<std::int64_t> const&);
 
-ForeignRows::ForeignRows(Communicator& ranks, RowMap const& rows, RankLattices const& lattices) : ranks_(ranks) {
+ForeignRows::ForeignRows(Communicator& ranks, RowMap const& rows, SharedLattices const& lattices) : ranks_(ranks) {
   LatticeHalfCdsView view;
   view.lattices = lattices.layout.view();
   n_nodes_ = view.n_nodes();

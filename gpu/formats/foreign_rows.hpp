@@ -1,8 +1,8 @@
 #pragma once
 
 #include "gpu/core/context.hpp"
-#include "gpu/core/rank_lattices.hpp"
 #include "gpu/core/row_map.hpp"
+#include "gpu/core/shared_lattices.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -31,9 +31,9 @@ public:
   };
 
   /// `rows` has the ghosts of lattices.neighbors. Collective.
-  ForeignRows(Communicator& ranks, RowMap const& rows, RankLattices const& lattices);
+  ForeignRows(Communicator& ranks, RowMap const& rows, SharedLattices const& lattices);
 
-  /// Returns the entries of the lattices here. Rows and columns are unknowns as in RankLattices; each row is a ghost.
+  /// Returns the entries of the lattices here. Rows and columns are unknowns as in SharedLattices; each row is a ghost.
   [[nodiscard]] std::vector<Entry> const& here() const { return here_; }
   /// Returns the entries of other ranks' lattices, in the order of the ranks. Rows are own rows; columns have their numbers over
   /// all ranks.

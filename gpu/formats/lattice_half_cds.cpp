@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace poisson {
@@ -62,8 +64,50 @@ void LatticeHalfCds::keep_rows(std::int64_t n, bool read_others) {
   view_.lattices = lattices_.view();
 }
 
+void LatticeHalfCds::add_rows(std::int64_t n, std::shared_ptr<CsrMatrix const> const& rows) {
+  keep_rows(n, true);
+  std::int64_t const n_inner = n - rows->n_rows;
+  std::vector<std::int32_t> on_diagonal;
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < rows->n_rows; ++i)
+    for (auto e = static_cast<std::size_t>(rows->row_ptr[static_cast<std::size_t>(i)]);
+         e < static_cast<std::size_t>(rows->row_ptr[static_cast<std::size_t>(i) + 1]); ++e)
+      if (rows->columns[e] == n_inner + i) {
+        on_diagonal.push_back(rows->columns[e]);
+        values.push_back(rows->values[e]);
+      }
+  FormatOptions options;
+  options.precision = precision();
+  std::unique_ptr<Matrix> stored = Csr::convert(Csr(rows, context()), options);
+  set_added(std::unique_ptr<Csr>(static_cast<Csr*>(stored.release())), AddedDiagonal(context(), on_diagonal, values));
+}
+
+void LatticeHalfCds::set_added(std::unique_ptr<Csr> rows, AddedDiagonal diagonal) {
+  added_ = std::move(rows);
+  added_diagonal_ = std::move(diagonal);
+  if (precision() == MatrixPrecision::single)
+    sums_single_ = Array<float>(context(), added_->n_rows());
+  else
+    sums_ = Array<double>(context(), added_->n_rows());
+  view_.added_single = sums_single_.data();
+  view_.added = sums_.data();
+}
+
+void LatticeHalfCds::fill_added(float const* x) const {
+  if (sums_single_.size() > 0)
+    added_->product(1.0F, x, 0.0F, sums_single_.data());
+}
+void LatticeHalfCds::fill_added(double const* x) const {
+  if (sums_.size() > 0)
+    added_->product(1.0, x, 0.0, sums_.data());
+}
+void LatticeHalfCds::fill_added(ConstPointer<DoubleDouble>) const {
+  if (added_ != nullptr)
+    throw std::logic_error("lattices with rows of other ranks have no products in double-double");
+}
+
 std::unique_ptr<Matrix> LatticeHalfCds::in_single() const {
-  if (precision() != MatrixPrecision::double_)
+  if (precision() != MatrixPrecision::double_ || added_ != nullptr)
     return nullptr;
   return std::unique_ptr<Matrix>(new LatticeHalfCds(context(), lattices_.copy_to(context()), entries_.in_single(context())));
 }
@@ -80,15 +124,28 @@ void LatticeHalfCds::diagonal(float* d) const {
   kernels_for<ConversionKernels>(context()).round(context(), n_rows(), wide.data(), d);
 }
 
+void LatticeHalfCds::diagonal(double* d) const {
+  kernels_.diagonal(context(), view_, d, nullptr);
+  added_diagonal_.add_to<double>(d);
+}
+
+void LatticeHalfCds::diagonal(Pointer<DoubleDouble> d) const {
+  kernels_.diagonal(context(), view_, d.hi, d.lo);
+  added_diagonal_.add_to<DoubleDouble>(d);
+}
+
 bool LatticeHalfCds::residual(double const* x, double const* x_low, double const* b, double* r) const {
-  if (precision() == MatrixPrecision::single)
+  if (precision() == MatrixPrecision::single || added_ != nullptr)
     return false;
   kernels_for<CheckKernels>(context()).residual(context(), view_, x, x_low, b, r);
   return true;
 }
 
 std::unique_ptr<Matrix> LatticeHalfCds::copied_to(Context& target) const {
-  return std::unique_ptr<Matrix>(new LatticeHalfCds(target, lattices_.copy_to(target), entries_.copy_to(target)));
+  std::unique_ptr<LatticeHalfCds> copy(new LatticeHalfCds(target, lattices_.copy_to(target), entries_.copy_to(target)));
+  if (added_ != nullptr)
+    copy->set_added(std::unique_ptr<Csr>(static_cast<Csr*>(added_->copy_to(target).release())), added_diagonal_.copy_to(target));
+  return copy;
 }
 
 CsrMatrix LatticeHalfCds::host_csr() const {
@@ -146,7 +203,18 @@ CsrMatrix LatticeHalfCds::host_csr() const {
       }
     }
   }
-  return result;
+  if (added_ == nullptr)
+    return result;
+  std::vector<MatrixEntry> entries;
+  auto const take = [&](CsrMatrix const& from, std::int64_t first_row) {
+    for (std::int64_t row = 0; row < from.n_rows; ++row)
+      for (auto e = static_cast<std::size_t>(from.row_ptr[static_cast<std::size_t>(row)]);
+           e < static_cast<std::size_t>(from.row_ptr[static_cast<std::size_t>(row) + 1]); ++e)
+        entries.push_back({first_row + row, from.columns[e], from.values[e]});
+  };
+  take(result, 0);
+  take(added_->to_csr(), n_rows() - added_->n_rows());
+  return csr_of_entries(n_rows(), n_columns(), entries);
 }
 
 }  // namespace poisson

@@ -21,7 +21,7 @@ HaloPlaces places_of(std::int64_t n_rows, std::vector<RankNeighbor> const& neigh
 }  // namespace
 
 RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors,
-                       Communicator& ranks, std::shared_ptr<RankLattices const> lattices)
+                       Communicator& ranks, std::shared_ptr<SharedLattices const> lattices)
     : local_(std::move(local)),
       ranks_(ranks),
       neighbors_(neighbors),

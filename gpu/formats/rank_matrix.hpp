@@ -3,8 +3,8 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/linear_operator.hpp"
-#include "gpu/core/rank_lattices.hpp"
 #include "gpu/core/rank_rows.hpp"
+#include "gpu/core/shared_lattices.hpp"
 #include "gpu/core/vector.hpp"
 #include "gpu/exchange/halo.hpp"
 #include "gpu/formats/added_diagonal.hpp"
@@ -21,14 +21,14 @@ namespace poisson {
 /// Products are collective, and so is the constructor. A dot is that of this rank's rows.
 ///
 /// On a mesh of lattices the block is half_cds on the rank's lattices; what other ranks' lattices add to own rows is among the
-/// couplings. Or it is matrix-free on them (elements/operator_of_rank.hpp), and then takes x with ghosts and has all of its rows.
+/// couplings. Or it is matrix-free on them (LatticeOperator::share), and then takes x with ghosts and has all of its rows.
 class RankMatrix final : public MultiPrecisionOperator {
 public:
   /// `local`: rows.local in any format; rows.local itself is not needed. `lattices`: where `local` is half_cds on them, or
   /// matrix-free, else null.
   /// The context of `local`, and `ranks`, outlive this.
   RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors, Communicator& ranks,
-             std::shared_ptr<RankLattices const> lattices = nullptr);
+             std::shared_ptr<SharedLattices const> lattices = nullptr);
 
   std::int64_t n_rows() const override { return local_->n_rows(); }
   std::int64_t n_columns() const override { return local_->n_rows(); }
@@ -50,7 +50,7 @@ public:
   /// Returns the couplings of the rows on the rim, by rows, in host memory. Their columns are the ghosts, and then own_columns().
   [[nodiscard]] CsrMatrix couplings() const { return couplings_.to_csr(); }
   [[nodiscard]] std::vector<std::int32_t> const& own_columns() const { return own_columns_; }
-  [[nodiscard]] RankLattices const* lattices() const { return lattices_.get(); }
+  [[nodiscard]] SharedLattices const* lattices() const { return lattices_.get(); }
   [[nodiscard]] HostVector<std::int32_t> rim() const;
   /// stored_couplings() and stored_rim() are the couplings and the rim in the backend's memory. Entries are in the precision of
   /// local().
@@ -84,7 +84,7 @@ private:
   std::unique_ptr<Matrix> local_;
   Communicator& ranks_;
   std::vector<RankNeighbor> neighbors_;
-  std::shared_ptr<RankLattices const> lattices_;
+  std::shared_ptr<SharedLattices const> lattices_;
   std::vector<std::int32_t> own_columns_;
   Csr couplings_;
   Array<std::int32_t> rim_;

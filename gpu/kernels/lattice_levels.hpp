@@ -21,7 +21,7 @@ struct LatticeLevels {
   std::uint8_t const* owned = nullptr;
 };
 
-/// Lattices of order 1 that were cut into pieces, with the pieces in any order (gpu/core/rank_lattices.hpp).
+/// Lattices of order 1 that were cut into pieces, with the pieces in any order (gpu/core/shared_lattices.hpp).
 struct LatticeMerge {
   std::int64_t n_lattices = 0;
   std::int32_t a_side = 1, cells = 1;   ///< pieces of a lattice; cells of a piece

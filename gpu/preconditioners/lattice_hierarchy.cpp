@@ -1,4 +1,4 @@
-#include "gpu/elements/operator_of_rank.hpp"
+#include "gpu/elements/lattice_operator.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
 #include "gpu/preconditioners/lanczos.hpp"
@@ -86,7 +86,7 @@ public:
   void set_matrix(std::unique_ptr<Matrix> half_cds, std::vector<MatrixEntry> const& added) {
     own_ = std::move(half_cds);
     if (level_.rows.is_shared())
-      own_ = matrix_of<V>(context_, level_, std::move(own_), added);
+      own_ = matrix_of(level_, std::move(own_), added);
   }
 
   /// Sets it where the entries of other ranks' lattices are not known yet.
@@ -103,8 +103,7 @@ public:
     std::shared_ptr<Array<std::uint8_t> const> free;
     for (;; matrix = nullptr) {
       Matrix const& of_level = matrix != nullptr ? *matrix : *own_;
-      auto const* const of_rank = dynamic_cast<LatticesOfRank const*>(&of_level);
-      V const* const values = values_in<V>(of_rank != nullptr ? of_rank->lattices() : static_cast<LatticeHalfCds const&>(of_level));
+      V const* const values = values_in<V>(static_cast<LatticeHalfCds const&>(of_level));
       LatticeView const view = arrays->view();
       if (free == nullptr) {
         auto found = std::make_shared<Array<std::uint8_t>>(context_, view.n_unknowns);
@@ -164,7 +163,7 @@ public:
     }
     std::vector<MatrixEntry> const entries = entries_of_others<V>(context_, ranks_, next, values);
     auto transfer = make_transfer(next);
-    own_ = matrix_of<V>(context_, next, std::move(half_cds), entries);
+    own_ = matrix_of(next, std::move(half_cds), entries);
     options_.done(context_, "rows of other ranks");
     if (!has_levels(next.lattices.layout.cells)) {  // many small lattices: goes on by rows
       go_on_in(std::move(transfer), algebraic_hierarchy<V>(matrix_of_lattices(next), {}, rest()));
@@ -246,7 +245,7 @@ private:
 /// Makes the levels of an operator that several ranks share, with elements of order 1 on the same lattices. `setup`: with the
 /// unknowns of the operator.
 template <class V>
-void add_levels_of_operator(LatticeSetup<V>& setup, OperatorOfRank const& local, OrderOne order_one) {
+void add_levels_of_operator(LatticeSetup<V>& setup, LatticeOperator const& local, OrderOne order_one) {
   LatticeLayout const& lattices = setup.level().lattices.layout;
   bool const is_box = lattices.all_on_rim;
   std::unique_ptr<Matrix> half_cds;
@@ -258,8 +257,9 @@ void add_levels_of_operator(LatticeSetup<V>& setup, OperatorOfRank const& local,
     return;
   }
   auto const order = static_cast<int>(lattices.order);
-  std::unique_ptr<OperatorOfRank> own = std::is_same_v<V, float> ? local.in_single_on_rank() : nullptr;
-  bool const is_last = setup.add_level(own != nullptr ? *own : local);
+  std::unique_ptr<Matrix> own = std::is_same_v<V, float> ? local.in_single() : nullptr;
+  Matrix const& finest = local;
+  bool const is_last = setup.add_level(own != nullptr ? *own : finest);
   MultigridLevel<V>& level = setup.result().levels.back();
   level.own = std::move(own);
   level.more_steps = std::max(order - 2, 0);
@@ -285,7 +285,7 @@ bool has_levels(std::int64_t cells) {
 bool has_levels(LatticeHalfCds const& a) {
   return a.precision() == MatrixPrecision::double_ && has_levels(a.view().lattices.cells) && !a.view().lattices.all_on_rim;
 }
-bool has_levels(RankLattices const* lattices) {
+bool has_levels(SharedLattices const* lattices) {
   return lattices != nullptr && (lattices->layout.all_on_rim || has_levels(lattices->layout.cells));
 }
 
@@ -311,7 +311,7 @@ MultigridHierarchy<V> lattice_hierarchy(RankMatrix const& a, PreconditionerOptio
   bool const is_box = finest.lattices.layout.all_on_rim, is_of_order_one = finest.lattices.layout.order == 1;
   LatticeSetup<V> setup(context, ranks, options, std::move(finest));
   MultigridHierarchy<V>& result = setup.result();
-  if (auto const* const of_rank = dynamic_cast<OperatorOfRank const*>(&a.local()); of_rank != nullptr) {
+  if (auto const* const of_rank = dynamic_cast<LatticeOperator const*>(&a.local()); of_rank != nullptr) {
     OrderOne order_one = options.order_one ? options.order_one() : OrderOne{};
     if (any_of_ranks(ranks, is_box ? order_one.own_rows == nullptr
                                    : dynamic_cast<LatticeHalfCds const*>(order_one.matrix.get()) == nullptr)) {

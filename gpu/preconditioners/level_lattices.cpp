@@ -1,7 +1,7 @@
 #include "gpu/preconditioners/level_lattices.hpp"
 
+#include "gpu/core/csr_entries.hpp"
 #include "gpu/formats/foreign_rows.hpp"
-#include "gpu/preconditioners/level_rows.hpp"
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ LevelUnknowns coarse_unknowns(Communicator& ranks, LevelUnknowns const& fine, La
   if (!fine.rows.is_shared())
     return unknowns_of(std::move(layout));
   LevelUnknowns result;
-  RankLattices const& lattices = fine.lattices;
+  SharedLattices const& lattices = fine.lattices;
   std::int64_t const n_inner = lattices.layout.n_inner(), n_own = lattices.n_rows - n_inner;
   result.lattices.n_rows =
       layout.n_inner() + std::count_if(coarse_of.begin(), coarse_of.begin() + n_own, [](std::int32_t i) { return i >= 0; });
@@ -49,27 +49,16 @@ LevelUnknowns coarse_unknowns(Communicator& ranks, LevelUnknowns const& fine, La
   return result;
 }
 
-template <class V>
-std::unique_ptr<LatticesOfRank> matrix_of(Context& context, LevelUnknowns const& level, std::unique_ptr<Matrix> lattices,
+std::unique_ptr<LatticeHalfCds> matrix_of(LevelUnknowns const& level, std::unique_ptr<Matrix> half_cds,
                                           std::vector<MatrixEntry> const& added) {
-  std::int64_t const n_inner = level.lattices.layout.n_inner(), n_rim = level.lattices.n_rows - n_inner;
+  std::unique_ptr<LatticeHalfCds> result(static_cast<LatticeHalfCds*>(half_cds.release()));
+  std::int64_t const n_rows = level.lattices.n_rows, n_inner = level.lattices.layout.n_inner();
   std::vector<MatrixEntry> of_rims;
   of_rims.reserve(added.size());
   for (MatrixEntry const& entry : added)
     of_rims.push_back({entry.row - n_inner, entry.column, entry.value});
-  auto const rows = std::make_shared<CsrMatrix const>(csr_of_entries(n_rim, level.n(), of_rims));
-  std::vector<std::int32_t> on_diagonal;
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < n_rim; ++i)
-    for (auto e = static_cast<std::size_t>(rows->row_ptr[static_cast<std::size_t>(i)]);
-         e < static_cast<std::size_t>(rows->row_ptr[static_cast<std::size_t>(i) + 1]); ++e)
-      if (rows->columns[e] == n_inner + i) {
-        on_diagonal.push_back(rows->columns[e]);
-        values.push_back(rows->values[e]);
-      }
-  return std::make_unique<LatticesOfRank>(std::unique_ptr<LatticeHalfCds>(static_cast<LatticeHalfCds*>(lattices.release())),
-                                          level.lattices.n_rows, in_precision<V>(rows, context),
-                                          AddedDiagonal(context, on_diagonal, values));
+  result->add_rows(n_rows, std::make_shared<CsrMatrix const>(csr_of_entries(n_rows - n_inner, level.n(), of_rims)));
+  return result;
 }
 
 template <class V>
@@ -104,7 +93,7 @@ std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks
   return added;
 }
 
-Array<std::uint8_t> first_copies_of_own(Context& context, RankLattices const& lattices) {
+Array<std::uint8_t> first_copies_of_own(Context& context, SharedLattices const& lattices) {
   HostVector<std::uint8_t> owned = first_copies(lattices.layout);
   for (std::size_t place = 0; place < owned.size(); ++place)
     if (lattices.layout.rim_unknowns[place] >= lattices.n_rows)
@@ -191,10 +180,6 @@ Array<V> all_values(Context& context, Communicator& ranks, WholeLevel const& who
   return result;
 }
 
-template std::unique_ptr<LatticesOfRank> matrix_of<float>(Context&, LevelUnknowns const&, std::unique_ptr<Matrix>,
-                                                          std::vector<MatrixEntry> const&);
-template std::unique_ptr<LatticesOfRank> matrix_of<double>(Context&, LevelUnknowns const&, std::unique_ptr<Matrix>,
-                                                           std::vector<MatrixEntry> const&);
 template std::vector<MatrixEntry> entries_of_others(Context&, Communicator&, LevelUnknowns&, float const*);
 template std::vector<MatrixEntry> entries_of_others(Context&, Communicator&, LevelUnknowns&, double const*);
 template Array<float> all_values(Context&, Communicator&, WholeLevel const&, LatticeLayout const&, float const*);

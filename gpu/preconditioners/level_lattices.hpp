@@ -2,10 +2,10 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
-#include "gpu/core/rank_lattices.hpp"
 #include "gpu/core/row_map.hpp"
+#include "gpu/core/shared_lattices.hpp"
 #include "gpu/exchange/halo.hpp"
-#include "gpu/formats/lattices_of_rank.hpp"
+#include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
 #include "gpu/kernels/order_levels.hpp"
@@ -21,10 +21,10 @@
 /// Levels of multigrid on meshes of lattices, on one rank or shared by several. Functions are collective.
 namespace poisson {
 
-/// A level's unknowns on this rank: own ones, ghosts that lattices here have (RankLattices), and more ghosts with which own ones
+/// A level's unknowns on this rank: own ones, ghosts that lattices here have (SharedLattices), and more ghosts with which own ones
 /// are coupled. On one rank all are own ones.
 struct LevelUnknowns {
-  RankLattices lattices;
+  SharedLattices lattices;
   RowMap rows;    ///< with the ghosts of lattices.neighbors
   RowMap beyond;  ///< with those that no lattice here has
 
@@ -52,9 +52,8 @@ std::unique_ptr<Halo<V>> halo_of(Context& context, Communicator& ranks, LevelUnk
 }
 
 /// Makes the matrix of a level that is shared: half_cds on the lattices here and what others' lattices add.
-template <class V>
-[[nodiscard]] std::unique_ptr<LatticesOfRank> matrix_of(Context& context, LevelUnknowns const& level,
-                                                        std::unique_ptr<Matrix> lattices, std::vector<MatrixEntry> const& added);
+[[nodiscard]] std::unique_ptr<LatticeHalfCds> matrix_of(LevelUnknowns const& level, std::unique_ptr<Matrix> half_cds,
+                                                        std::vector<MatrixEntry> const& added);
 /// Returns what others' lattices add to own rows, with columns by place; sets level.beyond.
 template <class V>
 [[nodiscard]] std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks, LevelUnknowns& level,
@@ -74,7 +73,7 @@ template <class V>
                                   V const* values);
 
 /// Returns, by place on a rim, 1 where this copy is the first one of an own unknown.
-[[nodiscard]] Array<std::uint8_t> first_copies_of_own(Context& context, RankLattices const& lattices);
+[[nodiscard]] Array<std::uint8_t> first_copies_of_own(Context& context, SharedLattices const& lattices);
 
 /// P between levels of lattices, by the same kernels on one rank and on several. On several, what P^T makes of own fine unknowns at
 /// coarse unknowns of others goes to these ranks.

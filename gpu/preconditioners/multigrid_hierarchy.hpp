@@ -158,7 +158,7 @@ template <class V>
 /// ranks' lattices add to its own. From options.multigrid.gathered_size on every rank has all lattices of the coarser levels, and
 /// goes on as one rank. Collective.
 [[nodiscard]] bool has_levels(
-    RankLattices const* lattices);  ///< whether there are some: four cells a side or more, or cells of a box
+    SharedLattices const* lattices);  ///< whether there are some: four cells a side or more, or cells of a box
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> lattice_hierarchy(RankMatrix const& a, PreconditionerOptions const& options);
 

@@ -734,9 +734,9 @@ private:
     traits.is_box = is_box(a_, options_.box_nodes) || options_.blocks != nullptr;
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
     auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a_);
-    bool const rank_lattices = of_rank != nullptr && has_levels(of_rank->lattices()),
-               free_on_ranks = rank_lattices && of_rank->local().format() == Format::matrix_free;
-    traits.has_lattice_levels = (lattices != nullptr && has_levels(*lattices)) || (rank_lattices && !free_on_ranks);
+    bool const shared_lattices = of_rank != nullptr && has_levels(of_rank->lattices()),
+               free_on_ranks = shared_lattices && of_rank->local().format() == Format::matrix_free;
+    traits.has_lattice_levels = (lattices != nullptr && has_levels(*lattices)) || (shared_lattices && !free_on_ranks);
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
     bool const lowers = options_.ranks.get().is_alone() ? bool(options_.order_one)
                         : free_on_ranks                 ? options_.order_one || options_.nested_spaces

@@ -7,7 +7,7 @@
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/lattice_cases.hpp"
 #include "tests/gpu/rank_devices.hpp"
-#include "tests/gpu/rank_lattices.hpp"
+#include "tests/gpu/shared_lattices.hpp"
 #include "tests/gpu/thread_ranks.hpp"
 
 #include <cmath>
@@ -59,7 +59,7 @@ RankCase rank_case(Shared const& which, Communicator& ranks, Context& context) {
   RankCase result;
   result.share = test::share_of(box, which.rank_of, ranks.rank(), which.cut);
   std::vector<double> const values = test::values_of(box, result.share.own, laplacian(box, which.lattices));
-  auto lattices = std::make_shared<RankLattices>(result.share.lattices);
+  auto lattices = std::make_shared<SharedLattices>(result.share.lattices);
   std::vector<std::uint8_t> fixed;
   auto const is_fixed = [&](std::int32_t unknown) {
     std::int64_t const node = std::find(box.unknown_of.begin(), box.unknown_of.end(), unknown) - box.unknown_of.begin();
@@ -221,7 +221,7 @@ SolverOptions multigrid_options() {
 
 }  // namespace
 
-TEST(RankLattices, ProductsAreThoseOfOneRank) {
+TEST(SharedLattices, ProductsAreThoseOfOneRank) {
   for (Shared const& which : shared_cases())
     ThreadRanks::run(ranks_of(which), [&](Communicator& ranks) {
       auto const context = make_context(Backend::cpu);
@@ -230,7 +230,7 @@ TEST(RankLattices, ProductsAreThoseOfOneRank) {
 }
 
 // Levels on ranks down to the last that halving makes, from the first or second on gathered, and in double.
-TEST(RankLattices, MultigridTakesTheIterationsOfOneRank) {
+TEST(SharedLattices, MultigridTakesTheIterationsOfOneRank) {
   for (Shared const& which : shared_cases())
     for (std::int64_t const gathered : {0, 200, 1 << 20})
       for (auto const precision : {MultigridPrecision::single, MultigridPrecision::double_}) {
@@ -248,7 +248,7 @@ TEST(RankLattices, MultigridTakesTheIterationsOfOneRank) {
 }
 
 // Every run gives the same bits.
-TEST(RankLattices, RunsAreRepeated) {
+TEST(SharedLattices, RunsAreRepeated) {
   Shared const which = shared_cases()[2];
   std::vector<HostVector<double>> solutions(2);
   for (auto& solution : solutions)
@@ -266,9 +266,9 @@ TEST(RankLattices, RunsAreRepeated) {
   EXPECT_EQ(solutions[0], solutions[1]);
 }
 
-class RankLatticesOnDevices : public OnDevices {};
+class SharedLatticesOnDevices : public OnDevices {};
 
-TEST_F(RankLatticesOnDevices, ProductsAndIterationsAreThoseOfOneRank) {
+TEST_F(SharedLatticesOnDevices, ProductsAndIterationsAreThoseOfOneRank) {
   for (bool const through_host : {true, false})
     for (Shared const& which : shared_cases()) {
       if (ranks_of(which) > n_devices)
@@ -286,7 +286,7 @@ TEST_F(RankLatticesOnDevices, ProductsAndIterationsAreThoseOfOneRank) {
 
 #ifdef POISSON_TEST_CUDA
 // Ranks that share a device, through host memory.
-TEST(RankLatticesCuda, ProductsAndIterationsAreThoseOfOneRank) {
+TEST(SharedLatticesCuda, ProductsAndIterationsAreThoseOfOneRank) {
   if (cuda_device_count() == 0)
     GTEST_SKIP() << "there is no CUDA device";
   for (Shared const& which : shared_cases())

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpu/core/rank_lattices.hpp"
+#include "gpu/core/shared_lattices.hpp"
 #include "tests/gpu/lattices.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace poisson::test {
 
 /// What one rank has of a box of lattices.
 struct ShareOfBox {
-  RankLattices lattices;
+  SharedLattices lattices;
   std::vector<std::int32_t> own;     ///< lattices
   std::vector<std::int32_t> rows;    ///< unknowns of the box, by row
   std::vector<std::int32_t> ghosts;  ///< the same of ghosts

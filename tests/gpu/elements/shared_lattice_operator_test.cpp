@@ -1,6 +1,5 @@
-#include "gpu/elements/operator_of_rank.hpp"
-
 #include "gpu/core/csr_entries.hpp"
+#include "gpu/elements/lattice_operator.hpp"
 #include "gpu/elements/lattice_rows.hpp"
 #include "gpu/elements/lattice_system.hpp"
 #include "gpu/elements/order_one.hpp"
@@ -10,7 +9,7 @@
 #include "gpu/solvers/true_residual.hpp"
 #include "tests/gpu/elements/lattice_reference.hpp"
 #include "tests/gpu/rank_devices.hpp"
-#include "tests/gpu/rank_lattices.hpp"
+#include "tests/gpu/shared_lattices.hpp"
 #include "tests/gpu/thread_ranks.hpp"
 
 #include <cmath>
@@ -109,7 +108,7 @@ RankOperator rank_operator(SharedMesh const& which, LatticeReference const& of, 
   result.share = test::share_of(of.box, which.rank_of, ranks.rank());
   result.problem = part_of(of.problem, result.share);
   LatticeSystem system(context, result.problem, Format::matrix_free);
-  auto lattices = std::make_shared<RankLattices>(result.share.lattices);
+  auto lattices = std::make_shared<SharedLattices>(result.share.lattices);
   HostVector<double> const rhs = system.take_rhs();
   BlockSystem block = rows_of_operator(ranks, lattices, system.take_matrix(), rhs, result.problem.fixed);
   result.rhs = block.rhs;
@@ -180,7 +179,7 @@ void test_products(SharedMesh const& which, LatticeReference const& of, Communic
   y.upload(std::span<double const>(high));
   expect_rows(expected, 1, "product in double-double");
   // The residual is made by other loops: with b = A x it is what the product in double-double is rounded by.
-  auto const& local = dynamic_cast<OperatorOfRank const&>(matrix.local());
+  auto const& local = dynamic_cast<LatticeOperator const&>(matrix.local());
   std::vector<double> whole_x = mine;
   for (std::int32_t const ghost : rank.share.ghosts)
     whole_x.push_back(x[static_cast<std::size_t>(ghost)]);
@@ -300,7 +299,7 @@ void test_without_cells(Backend backend) {
 
 }  // namespace
 
-TEST(OperatorOfRank, ProductsAreThoseOfElementMatrices) {
+TEST(SharedLatticeOperator, ProductsAreThoseOfElementMatrices) {
   for (SharedMesh const& which : shared_meshes()) {
     LatticeReference const of(which.mesh);
     ThreadRanks::run(which.n_ranks(), [&](Communicator& ranks) {
@@ -310,12 +309,12 @@ TEST(OperatorOfRank, ProductsAreThoseOfElementMatrices) {
   }
 }
 
-TEST(OperatorOfRank, RankWithoutCells) {
+TEST(SharedLatticeOperator, RankWithoutCells) {
   test_without_cells(Backend::cpu);
 }
 
 // Levels on ranks down to the last that halving makes, and gathered from the second or third on; in single and in double.
-TEST(OperatorOfRank, MultigridTakesTheIterationsOfOneRank) {
+TEST(SharedLatticeOperator, MultigridTakesTheIterationsOfOneRank) {
   for (SharedMesh const& which : shared_meshes()) {
     LatticeReference const of(which.mesh);
     std::int64_t const expected = iterations_of_one_rank(of);
@@ -328,9 +327,9 @@ TEST(OperatorOfRank, MultigridTakesTheIterationsOfOneRank) {
   }
 }
 
-class OperatorOfRankOnDevices : public OnDevices {};
+class SharedLatticeOperatorOnDevices : public OnDevices {};
 
-TEST_F(OperatorOfRankOnDevices, ProductsAndIterationsAreThoseOfOneRank) {
+TEST_F(SharedLatticeOperatorOnDevices, ProductsAndIterationsAreThoseOfOneRank) {
   for (bool const through_host : {true, false})
     for (SharedMesh const& which : shared_meshes()) {
       if (which.n_ranks() > n_devices)
@@ -346,7 +345,7 @@ TEST_F(OperatorOfRankOnDevices, ProductsAndIterationsAreThoseOfOneRank) {
 
 #ifdef POISSON_TEST_CUDA
 // Ranks that share a device, through host memory.
-TEST(OperatorOfRankCuda, ProductsAndIterationsAreThoseOfOneRank) {
+TEST(SharedLatticeOperatorCuda, ProductsAndIterationsAreThoseOfOneRank) {
   if (cuda_device_count() == 0)
     GTEST_SKIP() << "there is no CUDA device";
   for (SharedMesh const& which : shared_meshes()) {
@@ -361,7 +360,7 @@ TEST(OperatorOfRankCuda, ProductsAndIterationsAreThoseOfOneRank) {
   }
 }
 
-TEST(OperatorOfRankCuda, RankWithoutCells) {
+TEST(SharedLatticeOperatorCuda, RankWithoutCells) {
   if (cuda_device_count() == 0)
     GTEST_SKIP() << "there is no CUDA device";
   test_without_cells(Backend::cuda);
