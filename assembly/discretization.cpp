@@ -748,19 +748,6 @@ double Discretization::compatibility_defect(double total, double absolute) {
   return assembly::compatibility_defect(total, absolute);
 }
 
-std::string Discretization::source_warning(double integral, double absolute, std::span<double const> largest_of_lines) const {
-  Space const& space = impl_->space;
-  ProblemData const& data = impl_->data;
-  SourceLines lines;
-  if (!largest_of_lines.empty()) {
-    lines.largest.assign(largest_of_lines.begin(), largest_of_lines.end());
-    lines.length = space.n_cells / std::ssize(lines.largest);
-    lines.cell = [n = lines.length](std::int64_t line, std::int64_t i) { return line * n + i; };
-  }
-  return check_source(space, impl_->element, data, {integral, absolute}, largest_cells(space, impl_->element, data, lines))
-      .warning();
-}
-
 SourceFindings Discretization::source_findings() const {
   return check_source(impl_->space, impl_->element, impl_->data);
 }

@@ -173,11 +173,9 @@ public:
   /// (int f + int g) / (int |f| + int |g|) of a pure Neumann problem. Throws InputError where that is too far from 0 for a
   /// solution.
   [[nodiscard]] static double compatibility_defect(double total, double absolute);
-  /// The warning that `assemble` puts into its result, for a source whose integrals were computed elsewhere.
-  /// `largest_of_lines`: for every line of cells in x of a box or of lattices (LatticeProblem) the largest integral of |f| over one
-  /// of its cells.
-  [[nodiscard]] std::string source_warning(double integral, double absolute, std::span<double const> largest_of_lines) const;
-  /// What such a warning comes from; those of parts can be added. The second one from the integral of |f| and lines of all cells.
+  /// What warnings about the source come from (`SourceFindings::warning`); findings of parts can be added. The second function
+  /// takes the integral of |f| over all cells, and for every line of cells in x of a box or of lattices the largest integral of
+  /// |f| over one of its cells.
   [[nodiscard]] SourceFindings source_findings() const;
   [[nodiscard]] SourceFindings source_findings(double absolute, SourceLines const& lines) const;
   /// What the data are like at the Gauss points, by the host: see check_data.

@@ -117,14 +117,14 @@ struct TriangleLevels {
   std::vector<std::int64_t> points;
 };
 
-/// Makes a triangle from its levels, of which those of own rows fill up whole groups of `rows_at_once`. Collective.
-Triangle triangle_of(Communicator& ranks, RankRows const& rows, RowOrder const& order, TriangleLevels of, std::int64_t rows_at_once,
+/// Makes a triangle from its levels, of which those of own rows fill up whole groups of `group_size` rows. Collective.
+Triangle triangle_of(Communicator& ranks, RankRows const& rows, RowOrder const& order, TriangleLevels of, std::int64_t group_size,
                      Context& context) {
   RowLevels const& levels = of.levels;
   RowLevels of_own{HostVector<std::int32_t>(order.place.size(), -1), levels.n_levels};
   for (std::int64_t row = 0; row < rows.matrix->n_rows; ++row)
     of_own.level[order.place[row]] = levels.level[row];
-  Triangle result{StoredSchedule(of_own, rows_at_once, context), std::move(of.points), {}};
+  Triangle result{StoredSchedule(of_own, group_size, context), std::move(of.points), {}};
   Phases const phases{result.exchanged_before};
   for (std::size_t phase = 0; phase < phases.points.size(); ++phase) {
     HaloPlaces places;
