@@ -144,8 +144,11 @@ std::unique_ptr<Matrix> Csr::copied_to(Context& target) const {
   Array<double> low;
   if (view_.low_values != nullptr)
     low = (low_zeros_.size() > 0 ? low_zeros_ : values_->low_values).copy_to(target);
-  Csr const copy(target, view_.n_columns, pattern_->row_ptr.copy_to(target), pattern_->columns.copy_to(target),
-                 values_->values.copy_to(target), std::move(low));
+  Array<double> values;  // of a matrix without entries that was rounded there are none
+  if (values_ != nullptr)
+    values = values_->values.copy_to(target);
+  Csr const copy(target, view_.n_columns, pattern_->row_ptr.copy_to(target), pattern_->columns.copy_to(target), std::move(values),
+                 std::move(low));
   return std::unique_ptr<Matrix>(new Csr(format_, copy, view_.threads_per_row));
 }
 

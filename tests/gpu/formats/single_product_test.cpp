@@ -123,6 +123,17 @@ TYPED_TEST(SingleProduct, DiagonalsAndBoxes) {
   this->check(to_csr(300, {}), "no entries");
 }
 
+// Rows that other ranks add nothing to are such a matrix.
+TYPED_TEST(SingleProduct, WithoutEntriesIsCopiedBetweenBackends) {
+  auto const csr = to_csr(300, {});
+  if (!estimate_formats(shape_of(*csr), this->single)[static_cast<std::size_t>(TypeParam::format)].refusal.empty())
+    GTEST_SKIP() << "too much padding";
+  auto const matrix = this->make(csr, this->single);
+  auto const host = make_context(Backend::cpu);
+  EXPECT_EQ(matrix->copy_to(*host)->to_csr().n_rows, 300);
+  EXPECT_EQ(matrix->copy_to(*host)->copy_to(*this->context)->to_csr().nnz(), 0);
+}
+
 TYPED_TEST(SingleProduct, BeyondTheDeviceCache) {
   if (TypeParam::backend == Backend::cpu)
     GTEST_SKIP() << "about kernels of a device";
