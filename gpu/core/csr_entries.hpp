@@ -34,6 +34,14 @@ struct MatrixEntry {
   double value;
 };
 
+/// Calls take(row, column, value) for the entries, row by row.
+template <class Take>
+void for_entries(CsrMatrix const& a, Take const& take) {
+  for (std::int64_t row = 0; row < a.n_rows; ++row)
+    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+      take(row, a.columns[e], a.values[e]);
+}
+
 /// Makes a matrix in CSR from entries in any order. Entries in one place are added in the order in which they stand.
 [[nodiscard]] inline CsrMatrix csr_of_entries(std::int64_t n_rows, std::int64_t n_columns,
                                               std::vector<MatrixEntry> const& entries) {

@@ -2,17 +2,16 @@
 
 #include "gpu/core/csr_entries.hpp"
 #include "gpu/core/row_map.hpp"
+#include "gpu/formats/csr_by_rows.hpp"
 #include "gpu/formats/foreign_rows.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/rim.hpp"
 #include "gpu/kernels/vectors.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cassert>
 #include <functional>
-#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -198,13 +197,12 @@ CsrMatrix LatticeOperator::own_rows() const {
   auto const is_fixed = [&](std::int64_t unknown) {
     return (*shared_->fixed)[static_cast<std::size_t>(unknown - view_.lattices.n_inner())] != 0;
   };
-  for (std::int64_t row = 0; row < here.n_rows; ++row)
-    for (auto e = static_cast<std::size_t>(here.row_ptr[static_cast<std::size_t>(row)]);
-         e < static_cast<std::size_t>(here.row_ptr[static_cast<std::size_t>(row) + 1]); ++e)
-      if (row < n_rows())
-        entries.push_back({row, here.columns[e], here.values[e]});
-      else if (row != here.columns[e] || !is_fixed(row))
-        to[rows.owner(rows.number_at(row))].push_back({rows.number_at(row), rows.number_at(here.columns[e]), here.values[e]});
+  for_entries(here, [&](std::int64_t row, std::int32_t column, double value) {
+    if (row < n_rows())
+      entries.push_back({row, column, value});
+    else if (row != column || !is_fixed(row))
+      to[rows.owner(rows.number_at(row))].push_back({rows.number_at(row), rows.number_at(column), value});
+  });
   GhostFinder const ghost_of(rows.ghosts);
   for (Entry const& entry : swap_lists(shared_->ranks, to).joined())
     entries.push_back({entry.row - rows.first[rows.me],
@@ -310,13 +308,7 @@ CsrMatrix LatticeOperator::host_csr() const {
     throw std::logic_error("rows of an operator that several ranks share are sums of their parts");
   LatticeView const& lattices = view_.lattices;
   ElementRows const rows(view_);
-  struct Entry {
-    std::int32_t column;
-    double value;
-  };
-  // The row's entries by ascending column; without values unless `element_row` has room for those of a cell.
-  auto const make_row = [&](std::int64_t row, std::vector<Entry>& entries, std::vector<double>* element_row) {
-    entries.clear();
+  auto const make_row = [&](std::int64_t row, auto& entries, std::vector<double>* element_row) {
     if (view_.is_fixed(row)) {
       entries.push_back({static_cast<std::int32_t>(row), view_.diagonal[row]});
       return;
@@ -333,47 +325,8 @@ CsrMatrix LatticeOperator::host_csr() const {
                 {static_cast<std::int32_t>(column), element_row != nullptr ? (*element_row)[static_cast<std::size_t>(b)] : 0});
       });
     });
-    std::stable_sort(entries.begin(), entries.end(), [](Entry const& a, Entry const& b) { return a.column < b.column; });
-    std::size_t count = 0;
-    for (Entry const& entry : entries)
-      if (count > 0 && entries[count - 1].column == entry.column)
-        entries[count - 1].value += entry.value;
-      else
-        entries[count++] = entry;
-    entries.resize(count);
   };
-  CsrMatrix result;
-  result.n_rows = n_rows();
-  result.n_columns = n_columns();
-  result.row_ptr.resize(static_cast<std::size_t>(n_rows()) + 1);
-  result.row_ptr[0] = 0;
-#pragma omp parallel
-  {
-    std::vector<Entry> entries;
-#pragma omp for schedule(static)
-    for (std::int64_t row = 0; row < result.n_rows; ++row) {
-      make_row(row, entries, nullptr);
-      result.row_ptr[static_cast<std::size_t>(row) + 1] = std::ssize(entries);
-    }
-  }
-  std::partial_sum(result.row_ptr.begin(), result.row_ptr.end(), result.row_ptr.begin());
-  result.columns.resize(static_cast<std::size_t>(result.row_ptr.back()));
-  result.values.resize(static_cast<std::size_t>(result.row_ptr.back()));
-#pragma omp parallel
-  {
-    std::vector<Entry> entries;
-    std::vector<double> element_row;
-#pragma omp for schedule(static)
-    for (std::int64_t row = 0; row < result.n_rows; ++row) {
-      make_row(row, entries, &element_row);
-      auto e = static_cast<std::size_t>(result.row_ptr[static_cast<std::size_t>(row)]);
-      for (Entry const& entry : entries) {
-        result.columns[e] = entry.column;
-        result.values[e++] = entry.value;
-      }
-    }
-  }
-  return result;
+  return csr_by_rows<double, std::vector<double>>(n_rows(), n_columns(), make_row);
 }
 
 }  // namespace poisson

@@ -35,17 +35,10 @@ CsrMatrix whole_rows(SharedLattices const& lattices, LatticeHalfCds const& matri
   for (std::size_t e = 0; e < entries.size(); ++e)
     entries[e].value = values[e];
   std::erase_if(entries, [](MatrixEntry const& entry) { return !is_stored(entry.value); });
-  CsrMatrix const& couplings = *split.couplings;
-  for (std::int64_t i = 0; i < couplings.n_rows; ++i)
-    for (auto e = static_cast<std::size_t>(couplings.row_ptr[static_cast<std::size_t>(i)]);
-         e < static_cast<std::size_t>(couplings.row_ptr[static_cast<std::size_t>(i) + 1]); ++e) {
-      std::int64_t const column = couplings.columns[e];
-      entries.push_back({i,
-                         static_cast<std::int32_t>(
-                             column < n_ghosts ? n + column : split.own_columns[static_cast<std::size_t>(column - n_ghosts)]),
-                         couplings.values[e]});
-    }
-  return csr_of_entries(couplings.n_rows, n + n_ghosts, entries);
+  for_entries(*split.couplings, [&](std::int64_t i, std::int32_t column, double value) {
+    entries.push_back({i, static_cast<std::int32_t>(column < n_ghosts ? n + column : split.own_columns[column - n_ghosts]), value});
+  });
+  return csr_of_entries(split.couplings->n_rows, n + n_ghosts, entries);
 }
 
 /// Returns the entries in own rows of a vector that is a sum over ranks. `parts` is what the lattices of this rank contribute to

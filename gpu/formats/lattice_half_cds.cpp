@@ -2,15 +2,15 @@
 
 #include "gpu/core/csr_entries.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/formats/csr_by_rows.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
 #include "gpu/kernels/conversion.hpp"
 
-#include <algorithm>
 #include <cassert>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace poisson {
@@ -69,13 +69,12 @@ void LatticeHalfCds::add_rows(std::int64_t n, std::shared_ptr<CsrMatrix const> c
   std::int64_t const n_inner = n - rows->n_rows;
   std::vector<std::int32_t> on_diagonal;
   std::vector<double> values;
-  for (std::int64_t i = 0; i < rows->n_rows; ++i)
-    for (auto e = static_cast<std::size_t>(rows->row_ptr[static_cast<std::size_t>(i)]);
-         e < static_cast<std::size_t>(rows->row_ptr[static_cast<std::size_t>(i) + 1]); ++e)
-      if (rows->columns[e] == n_inner + i) {
-        on_diagonal.push_back(rows->columns[e]);
-        values.push_back(rows->values[e]);
-      }
+  for_entries(*rows, [&](std::int64_t i, std::int32_t column, double value) {
+    if (column == n_inner + i) {
+      on_diagonal.push_back(column);
+      values.push_back(value);
+    }
+  });
   FormatOptions options;
   options.precision = precision();
   std::unique_ptr<Matrix> stored = Csr::convert(Csr(rows, context()), options);
@@ -150,13 +149,7 @@ std::unique_ptr<Matrix> LatticeHalfCds::copied_to(Context& target) const {
 
 CsrMatrix LatticeHalfCds::host_csr() const {
   LatticeView const& lattices = view_.lattices;
-  struct Entry {
-    std::int32_t column;
-    DoubleDouble value;
-  };
-  // The row's entries by ascending column.
-  auto const row_of = [&](std::int64_t row, std::vector<Entry>& entries) {
-    entries.clear();
+  auto const row_of = [&](std::int64_t row, auto& entries, void const*) {
     for_nodes_of(lattices, row, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
       for_couplings(view_, lattice, i, j, k, [&](std::int64_t place, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
         double const value = entries_.value(place);
@@ -165,52 +158,15 @@ CsrMatrix LatticeHalfCds::host_csr() const {
           entries.push_back({column, value});
       });
     });
-    std::stable_sort(entries.begin(), entries.end(), [](Entry const& a, Entry const& b) { return a.column < b.column; });
-    std::size_t count = 0;
-    for (Entry const& entry : entries)
-      if (count > 0 && entries[count - 1].column == entry.column)
-        entries[count - 1].value = entries[count - 1].value + entry.value;
-      else
-        entries[count++] = entry;
-    entries.resize(count);
   };
-  CsrMatrix result;
-  result.n_rows = result.n_columns = n_rows();
-  result.row_ptr.resize(static_cast<std::size_t>(n_rows()) + 1);
-  result.row_ptr[0] = 0;
-#pragma omp parallel
-  {
-    std::vector<Entry> entries;
-#pragma omp for schedule(static)
-    for (std::int64_t row = 0; row < result.n_rows; ++row) {
-      row_of(row, entries);
-      result.row_ptr[static_cast<std::size_t>(row) + 1] = std::ssize(entries);
-    }
-  }
-  std::partial_sum(result.row_ptr.begin(), result.row_ptr.end(), result.row_ptr.begin());
-  result.columns.resize(static_cast<std::size_t>(result.row_ptr.back()));
-  result.values.resize(static_cast<std::size_t>(result.row_ptr.back()));
-#pragma omp parallel
-  {
-    std::vector<Entry> entries;
-#pragma omp for schedule(static)
-    for (std::int64_t row = 0; row < result.n_rows; ++row) {
-      row_of(row, entries);
-      auto e = static_cast<std::size_t>(result.row_ptr[static_cast<std::size_t>(row)]);
-      for (Entry const& entry : entries) {
-        result.columns[e] = entry.column;
-        result.values[e++] = entry.value.hi;
-      }
-    }
-  }
+  CsrMatrix result = csr_by_rows<DoubleDouble, std::monostate>(n_rows(), n_rows(), row_of);
   if (added_ == nullptr)
     return result;
   std::vector<MatrixEntry> entries;
   auto const take = [&](CsrMatrix const& from, std::int64_t first_row) {
-    for (std::int64_t row = 0; row < from.n_rows; ++row)
-      for (auto e = static_cast<std::size_t>(from.row_ptr[static_cast<std::size_t>(row)]);
-           e < static_cast<std::size_t>(from.row_ptr[static_cast<std::size_t>(row) + 1]); ++e)
-        entries.push_back({first_row + row, from.columns[e], from.values[e]});
+    for_entries(from, [&](std::int64_t row, std::int32_t column, double value) {
+      entries.push_back({first_row + row, column, value});
+    });
   };
   take(result, 0);
   take(added_->to_csr(), n_rows() - added_->n_rows());

@@ -1,5 +1,6 @@
 #include "gpu/formats/rank_matrix.hpp"
 
+#include "gpu/core/csr_entries.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/rim.hpp"
 #include "gpu/kernels/vectors.hpp"
@@ -35,20 +36,18 @@ RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std
       row_not_finite_(local_->first_row_not_finite()) {
   assert(local_->precision() != MatrixPrecision::single && (rows.local == nullptr || local_->n_rows() == rows.local->n_rows));
   CsrMatrix const& c = *rows.couplings;
-  for (std::int64_t i = 0; i < c.n_rows && row_not_finite_ < 0; ++i)
-    for (std::int64_t e = c.row_ptr[i]; e < c.row_ptr[i + 1]; ++e)
-      if (!std::isfinite(c.values[e]))
-        row_not_finite_ = rows.rim[i];
-  if (own_columns_.empty())
-    return;
   std::vector<std::int32_t> on_diagonal;
   std::vector<double> values;
-  for (std::int64_t i = 0; i < c.n_rows; ++i)
-    for (std::int64_t e = c.row_ptr[i]; e < c.row_ptr[i + 1]; ++e)
-      if (std::int64_t const own = c.columns[e] - n_ghosts(); own >= 0 && own_columns_[own] == rows.rim[i]) {
-        on_diagonal.push_back(rows.rim[i]);
-        values.push_back(c.values[e]);
-      }
+  for_entries(c, [&](std::int64_t i, std::int32_t column, double value) {
+    if (row_not_finite_ < 0 && !std::isfinite(value))
+      row_not_finite_ = rows.rim[i];
+    if (std::int64_t const own = column - n_ghosts(); own >= 0 && own_columns_[own] == rows.rim[i]) {
+      on_diagonal.push_back(rows.rim[i]);
+      values.push_back(value);
+    }
+  });
+  if (own_columns_.empty())
+    return;
   added_diagonal_ = AddedDiagonal(local_->context(), on_diagonal, values);
 }
 

@@ -1,5 +1,6 @@
 #include "gpu/preconditioners/box_blocks.hpp"
 
+#include "gpu/core/csr_entries.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/block.hpp"
@@ -39,11 +40,10 @@ public:
   /// Calls entry(row, column, value) for the couplings of own rows with ghosts.
   template <class Entry>
   void for_couplings(RankMatrix const& a, Entry const& entry) const {
-    CsrMatrix const couplings = a.couplings();
     HostVector<std::int32_t> const rim = a.rim();
-    for (std::int64_t row = 0; row < couplings.n_rows; ++row)
-      for (std::int64_t e = couplings.row_ptr[row]; e < couplings.row_ptr[row + 1]; ++e)
-        entry((*this)(rim[static_cast<std::size_t>(row)]), (*this)(own_.size() + couplings.columns[e]), couplings.values[e]);
+    for_entries(a.couplings(), [&](std::int64_t row, std::int32_t column, double value) {
+      entry((*this)(rim[static_cast<std::size_t>(row)]), (*this)(own_.size() + column), value);
+    });
   }
 
 private:

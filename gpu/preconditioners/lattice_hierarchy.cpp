@@ -1,3 +1,4 @@
+#include "gpu/core/csr_entries.hpp"
 #include "gpu/elements/lattice_operator.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
@@ -226,10 +227,9 @@ private:
     CsrMatrix const by_place = own_->to_csr();
     std::vector<MatrixEntry> all;
     all.reserve(static_cast<std::size_t>(by_place.nnz()));
-    for (std::int64_t row = 0; row < by_place.n_rows; ++row)
-      for (auto e = static_cast<std::size_t>(by_place.row_ptr[static_cast<std::size_t>(row)]);
-           e < static_cast<std::size_t>(by_place.row_ptr[static_cast<std::size_t>(row) + 1]); ++e)
-        all.push_back({row, static_cast<std::int32_t>(rows.place(of.number(by_place.columns[e]))), by_place.values[e]});
+    for_entries(by_place, [&](std::int64_t row, std::int32_t column, double value) {
+      all.push_back({row, static_cast<std::int32_t>(rows.place(of.number(column))), value});
+    });
     auto own_rows = std::make_shared<CsrMatrix const>(csr_of_entries(by_place.n_rows, rows.n_here(), all));
     return matrix_of_rows(context_, ranks_, {rows.neighbors, std::move(own_rows)});
   }
