@@ -139,14 +139,15 @@ void LatticeOperator::set_shared(std::shared_ptr<SharedLattices const> lattices,
                                  std::shared_ptr<HostVector<std::uint8_t> const> fixed, Communicator& ranks) {
   keep_rows(lattices->n_rows);
   HaloPlaces const places(lattices->n_rows, lattices->neighbors);
-  bool const any_precision = lattices->layout.n_lattices == 0, single = precision() == MatrixPrecision::single;
+  // A rank without cells has no entries that tell their precision; halos are made by all ranks or by none.
+  bool const single = any_of_ranks(ranks, precision() == MatrixPrecision::single);
   shared_.reset(new Shared{std::move(lattices), std::move(fixed), ranks, nullptr, nullptr, nullptr});
   auto const make = [&]<class T>(std::unique_ptr<Halo<T>>& halo) {
     halo = std::make_unique<Halo<T>>(context(), ranks, places, HaloDirection::to_owners);
   };
-  if (single || any_precision)
+  if (single) {
     make(shared_->in_single);
-  if (!single || any_precision) {
+  } else {
     make(shared_->in_double);
     make(shared_->extended);
   }

@@ -312,6 +312,17 @@ TEST(SharedLatticeOperator, ProductsAreThoseOfElementMatrices) {
 TEST(SharedLatticeOperator, RankWithoutCells) {
   test_without_cells(Backend::cpu);
 }
+// Ranks make their halos together, whatever a rank has.
+TEST(SharedLatticeOperator, MultigridWithARankWithoutCells) {
+  SharedMesh const which{mesh_of_order(2, {2, 1, 1}, 1), {0, 2}};
+  LatticeReference const of(which.mesh);
+  std::int64_t const expected = iterations_of_one_rank(of);
+  for (auto const precision : {MultigridPrecision::single, MultigridPrecision::double_})
+    ThreadRanks::run(which.n_ranks(), [&](Communicator& ranks) {
+      auto const context = make_context(Backend::cpu);
+      test_solve(which, of, expected, precision, 0, ranks, *context);
+    });
+}
 
 // Levels on ranks down to the last that halving makes, and gathered from the second or third on; in single and in double.
 TEST(SharedLatticeOperator, MultigridTakesTheIterationsOfOneRank) {

@@ -105,8 +105,7 @@ TEST(Halo, BringsNodesOfSeveralVectorsFromTheirOwners) {
     });
 }
 
-// Every rank has a ghost of each row of rank 1. In another order the sums would
-// have other bits.
+// Every rank has a ghost of each row of rank 1. In another order the sums would have other bits.
 TEST(Halo, AddsWhatComesInTheOrderOfRanks) {
   constexpr int size = 5, owner = 1;
   ThreadRanks::run(size, [&](Communicator& ranks) {
