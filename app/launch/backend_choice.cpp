@@ -9,7 +9,7 @@ namespace poisson::app {
 BackendChoice choose_backend(std::optional<Backend> wanted, Team& team) {
   BackendChoice choice;
   Communicator& ranks = team.communicator();
-  if (!ranks.is_alone() && wanted != Backend::cpu)
+  if (wanted != Backend::cpu)
     if (int const count = cuda_device_count(), number = rank_on_host(ranks); count > 0)
       choice.device = number % count;
   if (wanted != Backend::cpu)

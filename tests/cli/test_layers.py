@@ -61,7 +61,6 @@ def test_rooms_of_a_layer_go_one_way(layer):
 ASKS_FOR_OTHER_RANKS = {
     "gpu/core/communicator.hpp": 5,  # what it is, and messages that alone are copies
     "app/launch/team.hpp": 6,  # together(body) is body(); " on 3 ranks"
-    "app/launch/backend_choice.cpp": 1,  # devices of a machine are shared out
     "app/domain/domain.cpp": 1,  # one Discretization for cells around and own cells
     "app/run/shared_matrix.cpp": 1,  # a Matrix, or the part of one
     "app/run/system_solver.cpp": 5,  # what the solver is told of the matrix; bandwidth is measured on one rank
