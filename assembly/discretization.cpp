@@ -719,6 +719,9 @@ void Discretization::refuse(DataError const& error) const {
     static_cast<void>(condition().value.finite(error.at, condition().type == BoundaryType::dirichlet ? "the Dirichlet value"
                                                                                                      : "the boundary value"));
     throw InputError(condition().value.key(), "the value is not finite at (x, y, z) = " + to_text(error.at));
+  case Quantity::exact:
+    static_cast<void>(data.exact->finite(error.at, exact_name));
+    throw InputError(data.exact->key(), std::string(exact_name) + " is not finite at (x, y, z) = " + to_text(error.at));
   case Quantity::alpha:
     break;
   }

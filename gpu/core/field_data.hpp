@@ -10,11 +10,11 @@ struct FieldSums {
   double sum = 0, absolute = 0;
 };
 
-/// A value of a problem's data that is not finite, a coefficient that is not positive, a negative alpha, or a map from the
-/// reference cell whose determinant is not positive.
+/// A value of a problem's data or of its exact solution that is not finite, a coefficient that is not positive, a negative alpha,
+/// or a map from the reference cell whose determinant is not positive.
 class DataError : public std::runtime_error {
 public:
-  enum class Quantity { coefficient, source, value, alpha, determinant };
+  enum class Quantity { coefficient, source, value, alpha, determinant, exact };
   DataError(Quantity of, int part_of, std::array<double, 3> const& place, double found = 0)
       : std::runtime_error("a value of the problem's data is not admissible"),
         quantity(of),

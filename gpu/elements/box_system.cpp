@@ -3,6 +3,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/elements/box_operator.hpp"
+#include "gpu/elements/box_points.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/box_element_rows.hpp"
@@ -17,13 +18,6 @@ namespace poisson {
 
 namespace {
 
-/// Planes of cells whose values of k and f are in memory at once: enough work for the device, or what a host's cache can hold.
-std::int64_t planes_at_once(std::array<std::int64_t, 3> const& cells, Backend backend) {
-  std::int64_t const bytes = backend == Backend::cuda ? std::int64_t{1} << 28 : std::int64_t{1} << 22;
-  std::int64_t const of_plane = 64 * cells[0] * cells[1];
-  return std::clamp<std::int64_t>(bytes / of_plane, 4, cells[2] + 1);
-}
-
 bool has_constant_coefficient(BoxProblem const& problem) {
   return !problem.coefficient_on_host && std::all_of(problem.coefficient.begin(), problem.coefficient.end(), is_constant);
 }
@@ -36,22 +30,6 @@ int fields_of(BoxProblem const& problem) {
   for (ExpressionCode const& code : problem.coefficient)
     fields += problem.coefficient_on_host || !is_constant(code) ? 1 : 0;
   return fields;
-}
-
-/// Returns the volume of the cells whose source counts in the sums.
-double volume_in_sums(BoxProblem const& problem) {
-  double volume = 1;
-  for (std::size_t d = 0; d < 3; ++d) {
-    auto const& cells = problem.cells_in_sums;
-    auto const& nodes = problem.coordinates[d];
-    if (!cells)
-      volume *= problem.extent[d];
-    else if (nodes.empty())
-      volume *= problem.extent[d] * (static_cast<double>(cells->end[d] - cells->first[d]) / static_cast<double>(problem.cells[d]));
-    else
-      volume *= nodes[static_cast<std::size_t>(cells->end[d])] - nodes[static_cast<std::size_t>(cells->first[d])];
-  }
-  return volume;
 }
 
 }  // namespace
@@ -88,34 +66,23 @@ std::int64_t BoxSystem::peak_bytes(std::array<std::int64_t, 3> const& cells, int
 BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
     : context_(context), kernels_(kernels_for<BoxElementKernels>(context)), failed_(context) {
   assert(can_assemble(problem, format));
-  double const low = 0.5 - 0.5 / std::sqrt(3.);
   for (std::size_t d = 0; d < 3; ++d) {
     std::int64_t const n = problem.cells[d];
     box_.nodes[d] = n + 1;
     box_.cell[d] = problem.extent[d] / static_cast<double>(n);
-    HostVector<double> nodes(static_cast<std::size_t>(n) + 1), gauss(2 * static_cast<std::size_t>(n));
-    for (std::int64_t i = 0; i <= n; ++i)
-      nodes[i] = problem.origin[d] + problem.extent[d] * (static_cast<double>(i) / static_cast<double>(n));
-    nodes[n] = problem.origin[d] + problem.extent[d];
-    if (auto const& listed = problem.coordinates[d]; !listed.empty())
-      std::copy(listed.begin(), listed.end(), nodes.begin());
-    auto const edge_of = [&](std::int64_t i) {
-      return problem.coordinates[d].empty() ? problem.extent[d] / static_cast<double>(n) : nodes[i + 1] - nodes[i];
-    };
+    HostVector<double> const nodes = nodes_of(problem, d), edges = edges_of(problem, d);
     if (problem.cells_in_sums) {
       HostVector<double> weights;  // of equal cells the volume comes later
       for (std::int64_t i = 0; i < n; ++i) {
         bool const counts = problem.cells_in_sums->first[d] <= i && i < problem.cells_in_sums->end[d];
-        double const of_point = problem.has_equal_cells() ? 1 : edge_of(i) / 2;
+        double const of_point = problem.has_equal_cells() ? 1 : edges[i] / 2;
         weights.insert(weights.end(), 2, counts ? of_point : 0);
       }
       source_weights_[d] = Array<double>(context, std::span<double const>(weights));
     }
     if (!problem.has_equal_cells()) {
-      HostVector<double> edges, inverse_edges, weights;
-      for (std::int64_t i = 0; i < n; ++i) {
-        double const edge = edge_of(i);
-        edges.push_back(edge);
+      HostVector<double> inverse_edges, weights;
+      for (double const edge : edges) {
         inverse_edges.push_back(1 / edge);
         weights.insert(weights.end(), {edge / 2, edge / 2});
       }
@@ -126,12 +93,8 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
       box_.edges[d] = edges_[d].data();
       box_.inverse_edges[d] = inverse_edges_[d].data();
     }
-    for (std::int64_t i = 0; i < n; ++i) {
-      gauss[2 * i] = (1 - low) * nodes[i] + low * nodes[i + 1];
-      gauss[2 * i + 1] = low * nodes[i] + (1 - low) * nodes[i + 1];
-    }
     node_coordinates_[d] = Array<double>(context, std::span<double const>(nodes));
-    gauss_coordinates_[d] = Array<double>(context, std::span<double const>(gauss));
+    gauss_coordinates_[d] = Array<double>(context, std::span<double const>(gauss_points_of(nodes)));
   }
   double const one = 1;
   one_ = Array<double>(context, std::span<double const>(&one, 1));
@@ -180,22 +143,6 @@ void BoxSystem::evaluate(ExpressionCode const& code, std::array<Array<double> co
     at[d] = all[static_cast<std::size_t>(first[d] + index[d])];
   }
   throw DataError(quantity, face, at);
-}
-
-/// `values` = what the host evaluates in `count` planes of cells, of `of_plane` times two points each.
-void BoxSystem::take_from_host(BoxProblem::PlaneValues const& on_host, int component, std::int64_t first, std::int64_t count,
-                               std::int64_t of_plane, double* values) {
-  if (context_.backend() == Backend::cpu) {
-    on_host(first, count, component, values);
-    return;
-  }
-  std::int64_t const at_once = std::clamp<std::int64_t>((std::int64_t{1} << 19) / of_plane, 1, count);
-  HostVector<double> host(static_cast<std::size_t>(2 * of_plane * at_once));
-  for (std::int64_t done = 0; done < count; done += at_once) {
-    std::int64_t const planes = std::min(at_once, count - done);
-    on_host(first + done, planes, component, host.data());
-    context_.upload(values + 2 * of_plane * done, host.data(), 8 * 2 * of_plane * planes);
-  }
 }
 
 void BoxSystem::evaluate_faces(BoxProblem const& problem) {
@@ -274,7 +221,8 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
       if (points[c].size() == 0)
         continue;
       if (on_host)
-        take_from_host(on_host, static_cast<int>(c), first, count, 4 * problem.cells[0] * problem.cells[1], points[c].data());
+        take_from_host(context_, on_host, static_cast<int>(c), first, count, 4 * problem.cells[0] * problem.cells[1],
+                       points[c].data());
       else
         evaluate(*codes[c], {&gauss_coordinates_[0], &gauss_coordinates_[1], &gauss_coordinates_[2]}, {0, 0, 2 * first},
                  {nx, ny, 2 * count}, check, points[c].data(), quantity, -1);

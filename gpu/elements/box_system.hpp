@@ -40,8 +40,6 @@ private:
   void evaluate_faces(BoxProblem const& problem);
   void make_half_cds(Array<double> values);
   void assemble(BoxProblem const& problem, Format format);
-  void take_from_host(BoxProblem::PlaneValues const& on_host, int component, std::int64_t first, std::int64_t count,
-                      std::int64_t of_plane, double* values);
   void evaluate(ExpressionCode const& code, std::array<Array<double> const*, 3> const& coordinates,
                 std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, ValueCheck check,
                 double* values, DataError::Quantity quantity, int face);

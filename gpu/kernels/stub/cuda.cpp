@@ -9,6 +9,7 @@
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/box_elements.hpp"
 #include "gpu/kernels/box_levels.hpp"
+#include "gpu/kernels/box_solution.hpp"
 #include "gpu/kernels/box_stencil.hpp"
 #include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
@@ -138,6 +139,9 @@ BoxStencilKernels const& BoxStencilKernels::cuda() {
   refuse();
 }
 BoxElementKernels const& BoxElementKernels::cuda() {
+  refuse();
+}
+BoxSolutionKernels const& BoxSolutionKernels::cuda() {
   refuse();
 }
 CheckKernels const& CheckKernels::cuda() {

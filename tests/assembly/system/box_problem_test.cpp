@@ -1,9 +1,10 @@
-/// What gpu/elements assembles on boxes against the assembly into CSR, entry by entry: equal and graded cells, values by material
-/// and functions of a place.
+/// What gpu/elements assembles on boxes against the assembly into CSR, entry by entry, and what it computes of a solution against
+/// what this layer computes: equal and graded cells, values by material and functions of a place.
 #include "gpu/core/box_problem.hpp"
 
 #include "assembly/discretization.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/elements/box_solution.hpp"
 #include "gpu/elements/box_system.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "tests/convergence/support.hpp"
@@ -11,6 +12,8 @@
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <string>
+#include <vector>
 
 namespace poisson::assembly {
 namespace {
@@ -146,6 +149,112 @@ TEST(BoxProblem, OfOrderTwoAndWithNamedSidesItIsNone) {
   spec.mesh.boundaries.clear();
   spec.coefficient = {{-1, {"2", "2", "2", "1", "0", "0"}}};
   EXPECT_FALSE(Discretization(spec).box_problem());
+}
+
+std::vector<double> values_at_nodes(std::int64_t n) {
+  std::vector<double> u;
+  for (std::int64_t i = 0; i < n; ++i)
+    u.push_back(std::sin(0.37 * static_cast<double>(i * i % 1013)));
+  return u;
+}
+
+void expect_equal_quantities(ProblemSpec const& spec) {
+  Discretization discretization(spec);
+  auto const problem = discretization.box_problem();
+  ASSERT_TRUE(problem);
+  auto const context = make_context(Backend::cpu);
+  BoxSolution const solution(*context, *problem);
+  std::vector<double> const u = values_at_nodes(discretization.summary().dofs);
+  Quantities const expected = discretization.quantities(u);
+  auto const integrals = solution.integrals(u.data());
+  EXPECT_NEAR(integrals.u, expected.integral_u, 1e-14);
+  EXPECT_NEAR(0.5 * integrals.gradients, expected.energy, 1e-13 * expected.energy);
+  EXPECT_NEAR(integrals.u / integrals.volume, expected.mean, 1e-14);
+  ValueRange const range = solution.range(u.data());
+  EXPECT_EQ(range.min, expected.min);
+  EXPECT_EQ(range.max, expected.max);
+  ExtremeNodes const places = solution.first_places(u.data(), expected.most_low(), expected.least_high());
+  auto const points = nodes_of(discretization).points;
+  for (std::size_t d = 0; d < 3; ++d) {
+    EXPECT_EQ(points[3 * static_cast<std::size_t>(places.low) + d], expected.min_at[d]);
+    EXPECT_EQ(points[3 * static_cast<std::size_t>(places.high) + d], expected.max_at[d]);
+  }
+}
+
+TEST(BoxProblem, HasTheQuantitiesOfThisLayer) {
+  for (MeshSpec mesh : meshes()) {
+    expect_equal_quantities(problem_on(mesh));
+    ProblemSpec spec = problem_on(mesh);
+    spec.coefficient = {{-1, {"1", "2 + z", "0.5"}}};
+    expect_equal_quantities(spec);
+    spec.coefficient = {{-1, {"3"}}};
+    expect_equal_quantities(spec);
+    spec.fields["measured"] = [](std::array<double, 3> const& x) { return 1 + x[0] * x[2]; };
+    spec.coefficient = {{-1, {"1", "measured", "3"}}};
+    expect_equal_quantities(spec);
+    mesh.regions = {{"die", "z < 0.5"}, {"core", "x > 0.4 && y < 1"}};
+    spec = problem_on(mesh);
+    spec.coefficient_of_name = {{"die", {"100"}}, {"core", {"1", "2 + y", "3"}}};
+    expect_equal_quantities(spec);
+  }
+}
+
+TEST(BoxProblem, HasTheErrorsOfThisLayer) {
+  int const points = 14;  // what this layer takes for so few cells
+  for (MeshSpec const& mesh : meshes()) {
+    ProblemSpec spec = problem_on(mesh);
+    spec.exact = "sin(3*x)*cos(y)*exp(z) + 0.5";
+    Discretization discretization(spec);
+    auto const problem = discretization.box_problem();
+    ASSERT_TRUE(problem);
+    auto const context = make_context(Backend::cpu);
+    BoxSolution const solution(*context, *problem);
+    std::vector<double> const u = values_at_nodes(discretization.summary().dofs);
+    using I = Instruction;
+    ExpressionCode const exact{I(Op::constant, 3), I(Op::x),        I(Op::multiply),      I(Op::sin),
+                               I(Op::y),           I(Op::cos),      I(Op::multiply),      I(Op::z),
+                               I(Op::exp),         I(Op::multiply), I(Op::constant, 0.5), I(Op::add)};
+    ErrorNorms const expected = discretization.errors(u);
+    auto const found = solution.errors(u.data(), exact, 0, points);
+    EXPECT_NEAR(std::sqrt(found.squares), expected.l2, 1e-13 * expected.l2);
+    EXPECT_NEAR(std::sqrt(found.squares_of_gradients), expected.h1_seminorm, 1e-12 * expected.h1_seminorm);
+    EXPECT_NEAR(found.largest, expected.linf, 1e-13 * expected.linf);
+    ExactMean const mean = discretization.mean_of_exact();
+    auto const of_exact = solution.mean_of_exact(exact, points);
+    EXPECT_NEAR(of_exact.integral, mean.integral, 1e-13);
+    EXPECT_NEAR(of_exact.volume, mean.volume, 1e-13);
+  }
+}
+
+TEST(BoxProblem, AnExactSolutionThatIsNotFiniteIsToldInTheSameWords) {
+  ProblemSpec spec = problem_on(meshes()[1]);
+  spec.exact = "sqrt(0.7 - x)";
+  Discretization discretization(spec);
+  auto const problem = discretization.box_problem();
+  ASSERT_TRUE(problem);
+  auto const context = make_context(Backend::cpu);
+  BoxSolution const solution(*context, *problem);
+  std::vector<double> const u = values_at_nodes(discretization.summary().dofs);
+  auto const message_of = [](auto const& call) {
+    try {
+      call();
+    } catch (InputError const& error) {
+      return error.key() + ": " + error.what();
+    }
+    return std::string();
+  };
+  using I = Instruction;
+  ExpressionCode const exact{I(Op::constant, 0.7), I(Op::x), I(Op::subtract), I(Op::sqrt)};
+  std::string const expected = message_of([&] { static_cast<void>(discretization.errors(u)); });
+  EXPECT_NE(expected, "");
+  EXPECT_EQ(message_of([&] {
+              try {
+                static_cast<void>(solution.errors(u.data(), exact, 0, 14));
+              } catch (DataError const& error) {
+                discretization.refuse(error);
+              }
+            }),
+            expected);
 }
 
 }  // namespace

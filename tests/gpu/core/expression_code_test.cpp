@@ -1,9 +1,13 @@
 #include "gpu/core/expression_code.hpp"
 
+#include "gpu/core/separated_code.hpp"
+
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace poisson::testing {
@@ -65,6 +69,56 @@ TEST(ExpressionCode, LinesHaveTheBitsOfPoints) {
       }
     }
   }
+}
+
+TEST(ExpressionCode, SeparatedCodeHasTheBitsOfTheCode) {
+  for (ExpressionCode const& code : codes()) {
+    SeparatedCode const parts = separate(code);
+    for (std::array<double, 3> const& at : {std::array<double, 3>{0.5, -0.25, 0.75}, {-1.25, 2, 0}, {0, 0.75, -3}}) {
+      std::array<double, 3> inner{};
+      for (std::size_t d = 0; d < 3; ++d) {
+        std::array<double, 3> others{99, 99, 99};
+        others[d] = at[d];
+        inner[d] = evaluate(parts.inner[d], others[0], others[1], others[2]);
+      }
+      double const value = evaluate(parts.outer, inner[0], inner[1], inner[2]), expected = evaluate(code, at[0], at[1], at[2]);
+      EXPECT_TRUE(value == expected || (std::isnan(value) && std::isnan(expected)))
+          << "operator " << static_cast<int>(code.back().op) << ": " << value << ", " << expected;
+    }
+  }
+}
+
+std::string text_of(ExpressionCode const& code) {
+  std::string text;
+  for (I const& i : code)
+    text += i.op == Op::constant   ? "c"
+            : i.op == Op::x        ? "x"
+            : i.op == Op::y        ? "y"
+            : i.op == Op::z        ? "z"
+            : i.op == Op::multiply ? "*"
+            : i.op == Op::add      ? "+"
+            : i.op == Op::sin      ? "s"
+                                   : "?";
+  return text;
+}
+
+TEST(ExpressionCode, PartsOfOneCoordinateAreTakenOut) {
+  auto const expect = [](ExpressionCode const& code, std::string const& outer, std::array<std::string, 3> const& inner) {
+    SeparatedCode const parts = separate(code);
+    EXPECT_EQ(text_of(parts.outer), outer) << text_of(code);
+    for (std::size_t d = 0; d < 3; ++d)
+      EXPECT_EQ(text_of(parts.inner[d]), inner[d]) << text_of(code);
+  };
+  I const x(Op::x), y(Op::y), z(Op::z), sin(Op::sin), times(Op::multiply), plus(Op::add), two(Op::constant, 2),
+      three(Op::constant, 3);
+  expect({two, x, times, sin, two, y, times, sin, times, z, sin, times}, "xy*z*", {"cx*s", "cy*s", "zs"});
+  expect({x, two, x, times, sin, plus}, "x", {"xcx*s+", "y", "z"});                        // x alone
+  expect({two, three, times}, "cc*", {"x", "y", "z"});                                     // none
+  expect({y, sin, x, y, sin, times, plus}, "yxy*+", {"x", "ys", "z"});                     // sin(y) twice
+  expect({y, x, y, sin, times, plus}, "yxys*+", {"x", "y", "z"});                          // y, and sin(y)
+  expect({two, y, times, x, three, y, times, times, plus}, "cy*xcy**+", {"x", "y", "z"});  // 2 y, and 3 y
+  expect({x, y, z, sin, plus, times, two, times}, "xyz+*c*", {"x", "y", "zs"});
+  EXPECT_EQ(text_of(separate(codes().back()).outer), text_of(codes().back())) << "branches";
 }
 
 TEST(ExpressionCode, DepthOfTheStack) {

@@ -378,19 +378,6 @@ TYPED_TEST(BoxSystemOn, MatrixFreeHasCopies) {
   EXPECT_LT(copy->bytes(), CsrMatrix::csr_bytes(a.n_rows, a.nnz()));
 }
 
-/// Cells whose edges grow by `growth`.
-std::vector<double> graded(double origin, double extent, std::int64_t cells, double growth) {
-  std::vector<double> x{origin};
-  double edge = 1;
-  for (std::int64_t i = 0; i < cells; ++i, edge *= growth)
-    x.push_back(x.back() + edge);
-  double const length = x.back() - origin;
-  for (double& at : x)
-    at = origin + extent * ((at - origin) / length);
-  x.back() = origin + extent;
-  return x;
-}
-
 TYPED_TEST(BoxSystemOn, GradedCells) {
   std::array<Face, 6> const faces{
       dirichlet(2, polynomial(1, 2, 3)), neumann(sine(0.5, 3)),      robin(polynomial(1, 1, 1), sine(1, 2)),

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 namespace poisson::testing {
 
@@ -81,6 +82,19 @@ inline Data ball(double high) {
               r2 += (v - 0.5) * (v - 0.5);
             return r2 < 0.09 ? high : 1;
           }};
+}
+
+/// Nodes of cells whose edges grow by `growth`.
+inline std::vector<double> graded(double origin, double extent, std::int64_t cells, double growth) {
+  std::vector<double> x{origin};
+  double edge = 1;
+  for (std::int64_t i = 0; i < cells; ++i, edge *= growth)
+    x.push_back(x.back() + edge);
+  double const length = x.back() - origin;
+  for (double& at : x)
+    at = origin + extent * ((at - origin) / length);
+  x.back() = origin + extent;
+  return x;
 }
 
 }  // namespace poisson::testing

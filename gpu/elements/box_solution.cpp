@@ -1,0 +1,229 @@
+#include "gpu/elements/box_solution.hpp"
+
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
+#include "gpu/core/separated_code.hpp"
+#include "gpu/elements/box_points.hpp"
+#include "gpu/elements/element_system.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/quadrature.hpp"
+#include "gpu/kernels/rim.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+
+namespace poisson {
+
+namespace {
+
+BoxQuadrature quadrature_of(int points) {
+  assert(points >= 2 && points <= most_box_points);
+  QuadratureRule const rule = gauss_rule(points);
+  BoxQuadrature result;
+  result.n = points;
+  for (std::size_t q = 0; q < rule.point.size(); ++q) {
+    result.point[q] = rule.point[q];
+    result.weight[q] = rule.weight[q];
+    for (std::size_t i = 0; i < rule.point.size(); ++i)
+      result.derivative[q][i] = lagrange(rule.point, i, rule.point[q]).derivative;
+  }
+  return result;
+}
+
+}  // namespace
+
+BoxSolution::BoxSolution(Context& context, BoxProblem const& problem)
+    : context_(context),
+      kernels_(kernels_for<BoxSolutionKernels>(context)),
+      coefficient_(problem.coefficient),
+      coefficient_on_host_(problem.coefficient_on_host),
+      cells_of_box_(problem.cells),
+      first_(cells_in_sums(problem).first),
+      volume_(volume_in_sums(problem)) {
+  auto const end = cells_in_sums(problem).end;
+  for (std::size_t d = 0; d < 3; ++d) {
+    HostVector<double> const nodes = nodes_of(problem, d), edges = edges_of(problem, d);
+    box_.nodes[d] = problem.cells[d] + 1;
+    box_.cells[d] = end[d] - first_[d];
+    nodes_[d].assign(nodes.begin() + first_[d], nodes.begin() + end[d] + 1);
+    edges_[d] = Array<double>(context, std::span<double const>(edges).subspan(static_cast<std::size_t>(first_[d]),
+                                                                              static_cast<std::size_t>(box_.cells[d])));
+    box_.edges[d] = edges_[d].data();
+  }
+}
+
+double const* BoxSolution::lowest(double const* u) const {
+  return u + first_[2] * box_.step_z() + first_[1] * box_.step_y() + first_[0];
+}
+
+void BoxSolution::for_slabs(std::int64_t n, Backend sized_for,
+                            std::function<void(std::int64_t first, std::int64_t end)> const& body) const {
+  std::int64_t const planes = planes_at_once(cells_of_box_, sized_for);
+  for (std::int64_t first = 0; first < n; first += planes) {
+    if (interrupt_requested())
+      throw Interrupted();
+    body(first, std::min(n, first + planes));
+  }
+}
+
+BoxSolution::OnPlaces BoxSolution::evaluated_on(ExpressionCode const& code, Places const& places) const {
+  OnPlaces result;
+  if (is_constant(code)) {
+    result.function.constant = code.front().value;
+    return result;
+  }
+  auto const code_of = [](Array<Instruction> const& instructions) {
+    return ExpressionView{instructions.data(), static_cast<std::int32_t>(instructions.size())};
+  };
+  SeparatedCode const separated = separate(code);
+  result.code = Array<Instruction>(context_, std::span<Instruction const>(separated.outer));
+  result.function.code = code_of(result.code);
+  result.function.depth = stack_depth(separated.outer);
+  for (std::size_t d = 0; d < 3; ++d) {
+    Array<double> const coordinates(context_, std::span<double const>(places[d]));
+    Array<Instruction> const inner(context_, std::span<Instruction const>(separated.inner[d]));
+    TensorGrid grid{{1, 1, 1}, {coordinates.data(), coordinates.data(), coordinates.data()}};  // of the others any will do
+    grid.n[d] = coordinates.size();
+    result.at[d] = Array<double>(context_, coordinates.size());
+    LowestFailure ignored(context_);  // the outer function may be finite where an inner one is not
+    kernels_for<BoxElementKernels>(context_).evaluate(context_, code_of(inner), stack_depth(separated.inner[d]), grid,
+                                                      ValueCheck::finite, result.at[d].data(), ignored.data());
+    result.function.at[d] = result.at[d].data();
+  }
+  return result;
+}
+
+BoxSolution::Places BoxSolution::points_of(BoxQuadrature const& quadrature) const {
+  Places result;
+  for (std::size_t d = 0; d < 3; ++d)
+    for (std::size_t q = 0; q < static_cast<std::size_t>(quadrature.n); ++q)
+      for (std::size_t cell = 0; cell + 1 < nodes_[d].size(); ++cell)
+        result[d].push_back((1 - quadrature.point[q]) * nodes_[d][cell] + quadrature.point[q] * nodes_[d][cell + 1]);
+  return result;
+}
+
+void BoxSolution::check_points(std::int64_t failed, int points, Places const& places) const {
+  if (failed < 0)
+    return;
+  std::int64_t const of_line = points * box_.cells[0], line = failed / of_line, qy = line % points, qz = line / points % points;
+  std::int64_t const row = line / (points * points), y = row % box_.cells[1], z = row / box_.cells[1];
+  throw DataError(DataError::Quantity::exact, -1,
+                  {places[0][failed % of_line], places[1][qy * box_.cells[1] + y], places[2][qz * box_.cells[2] + z]});
+}
+
+ValueRange BoxSolution::range(double const* u) const {
+  ValueRange const found = kernels_.range(context_, box_.nodes[0] * box_.nodes[1] * box_.nodes[2], u);
+  return {found.min + 0.0, found.max + 0.0, found.finite};  // and not -0
+}
+
+ExtremeNodes BoxSolution::first_places(double const* u, double low, double high) const {
+  return kernels_.first_places(context_, box_.nodes[0] * box_.nodes[1] * box_.nodes[2], u, low, high);
+}
+
+BoxSolution::Integrals BoxSolution::integrals(double const* u) const {
+  Places points;
+  for (std::size_t d = 0; d < 3; ++d)
+    points[d] = gauss_points_of(nodes_[d]);
+  // Values from the host are those of whole planes of the box, of which few are here at once: the host is the slower one.
+  std::int64_t const of_plane = 4 * cells_of_box_[0] * cells_of_box_[1];
+  Backend const sized_for = coefficient_on_host_ ? Backend::cpu : context_.backend();
+  BoxCoefficient k;
+  k.components = static_cast<std::int32_t>(coefficient_.size());
+  k.step_y = 2 * cells_of_box_[0];
+  k.step_z = of_plane;
+  std::vector<OnPlaces> functions;
+  std::vector<Array<double>> values;
+  for (std::size_t c = 0; c < coefficient_.size(); ++c)
+    if (coefficient_on_host_) {
+      values.emplace_back(context_, 2 * of_plane * planes_at_once(cells_of_box_, sized_for));
+      k.values[c] = values.back().data() + 2 * first_[1] * k.step_y + 2 * first_[0];
+    } else {
+      functions.push_back(evaluated_on(coefficient_[c], points));
+      k.functions[c] = functions.back().function;
+    }
+  Array<double> sums(context_, 2);
+  sums.set_zero();
+  for_slabs(box_.cells[2], sized_for, [&](std::int64_t first, std::int64_t end) {
+    for (std::size_t c = 0; c < values.size(); ++c)
+      take_from_host(context_, coefficient_on_host_, static_cast<int>(c), first_[2] + first, end - first, of_plane,
+                     values[c].data());
+    kernels_.integrals(context_, box_, k, first, end, lowest(u), sums.data());
+  });
+  std::array<double, 2> found{};
+  sums.download(found);
+  return {volume_, found[0], found[1]};
+}
+
+BoxSolution::Errors BoxSolution::errors(double const* u, ExpressionCode const& exact, double shift, int points) const {
+  BoxQuadrature const quadrature = quadrature_of(points);
+  Places const places = points_of(quadrature);
+  OnPlaces const at_points = evaluated_on(exact, places), at_nodes = evaluated_on(exact, nodes_);
+  LowestFailure point_failed(context_), node_failed(context_);
+  Array<double> sums(context_, 3);
+  sums.set_zero();
+  for_slabs(box_.cells[2], context_.backend(), [&](std::int64_t first, std::int64_t end) {
+    kernels_.errors(context_, box_, quadrature, at_points.function, shift, first, end, lowest(u), sums.data(), point_failed.data());
+    check_points(point_failed.found(), points, places);
+  });
+  for_slabs(box_.cells[2] + 1, context_.backend(), [&](std::int64_t first, std::int64_t end) {
+    kernels_.errors_at_nodes(context_, box_, at_nodes.function, shift, first, end, lowest(u), sums.data() + 2, node_failed.data());
+  });
+  if (std::int64_t const node = node_failed.found(); node >= 0) {
+    std::int64_t const nx = box_.cells[0] + 1, ny = box_.cells[1] + 1;
+    throw DataError(DataError::Quantity::exact, -1, {nodes_[0][node % nx], nodes_[1][node / nx % ny], nodes_[2][node / (nx * ny)]});
+  }
+  std::array<double, 3> found{};
+  sums.download(found);
+  return {found[0], found[1], found[2]};
+}
+
+BoxSolution::Mean BoxSolution::mean_of_exact(ExpressionCode const& exact, int points) const {
+  BoxQuadrature const quadrature = quadrature_of(points);
+  Places const places = points_of(quadrature);
+  OnPlaces const at_points = evaluated_on(exact, places);
+  LowestFailure failed(context_);
+  Array<double> sum(context_, 1);
+  sum.set_zero();
+  for_slabs(box_.cells[2], context_.backend(), [&](std::int64_t first, std::int64_t end) {
+    kernels_.integral_of_exact(context_, box_, quadrature, at_points.function, first, end, sum.data(), failed.data());
+    check_points(failed.found(), points, places);
+  });
+  Mean result{0, volume_};
+  sum.download(std::span<double>(&result.integral, 1));
+  return result;
+}
+
+void BoxSolution::copy_part(double const* u, std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count,
+                            HostVector<double>& out) const {
+  std::int64_t const of_plane = count[0] * count[1], step_y = box_.step_y(), step_z = box_.step_z();
+  out.resize(static_cast<std::size_t>(of_plane * count[2]));
+  if (out.empty())
+    return;
+  double const* const from = u + first[2] * step_z + first[1] * step_y + first[0];
+  bool const whole_lines = count[0] == step_y || (count[1] == 1 && count[2] == 1);
+  if (context_.backend() == Backend::cpu) {
+    kernels_.pack(context_, count, step_y, step_z, from, out.data());
+  } else if (whole_lines && (of_plane == step_z || count[2] == 1)) {  // the nodes follow each other
+    context_.download(out.data(), from, 8 * of_plane * count[2]);
+  } else {
+    constexpr std::int64_t at_once = std::int64_t{1} << 21;
+    std::int64_t const planes = std::clamp<std::int64_t>(at_once / of_plane, 1, count[2]);
+    Array<double> packed(context_, planes * of_plane);
+    for (std::int64_t z = 0; z < count[2]; z += planes) {
+      std::int64_t const n = std::min(planes, count[2] - z);
+      kernels_.pack(context_, {count[0], count[1], n}, step_y, step_z, from + z * step_z, packed.data());
+      context_.download(out.data() + z * of_plane, packed.data(), 8 * n * of_plane);
+    }
+  }
+}
+
+void BoxSolution::copy_nodes(double const* u, std::span<std::int32_t const> nodes, HostVector<double>& out) const {
+  Array<std::int32_t> const places(context_, nodes);
+  Array<double> values(context_, places.size());
+  kernels_for<RimKernels<double>>(context_).pack(context_, places.size(), places.data(), u, values.data());
+  out.resize(nodes.size());
+  values.download(std::span<double>(out));
+}
+
+}  // namespace poisson

@@ -1,0 +1,86 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/box_problem.hpp"
+#include "gpu/core/field_data.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/kernels/box_solution.hpp"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace poisson {
+
+/// What is asked of a solution of a BoxProblem by trilinear elements, computed where the solution is. `u` has the values at all
+/// nodes of the box, x fastest, in the backend's memory. Integrals are over problem.cells_in_sums. Results do not depend on the
+/// number of threads. Besides u, the backend's memory holds a few numbers for each plane of nodes, and k of a few planes of cells
+/// where the host evaluates it. Members throw OutOfMemoryError; those that integrate, Interrupted.
+class BoxSolution {
+public:
+  /// Precondition: less than 2^31 nodes; what problem.coefficient_on_host refers to outlives this object.
+  BoxSolution(Context& context, BoxProblem const& problem);
+
+  [[nodiscard]] ValueRange range(double const* u) const;
+  /// Numbers of nodes.
+  [[nodiscard]] ExtremeNodes first_places(double const* u, double low, double high) const;
+
+  struct Integrals {
+    double volume = 0, u = 0, gradients = 0;  ///< of 1, u, and grad u . k grad u, by two Gauss points per direction
+  };
+  /// Precondition: k is positive and finite at the Gauss points, as it is where a system was assembled.
+  [[nodiscard]] Integrals integrals(double const* u) const;
+
+  /// Of e = u - (exact - shift), where `exact` is interpolated at the Gauss points of each cell: the integrals of e^2 and of
+  /// |grad e|^2, and the largest |e| at these points and at the nodes of the cells.
+  struct Errors {
+    double squares = 0, squares_of_gradients = 0, largest = 0;
+  };
+  /// `points` Gauss points per direction, here and below, from 2 to most_box_points. Throws DataError (exact) with the first place
+  /// where `exact` is not finite, of points by cell in z and y, point in z, y and x, cell in x, then of nodes.
+  [[nodiscard]] Errors errors(double const* u, ExpressionCode const& exact, double shift, int points) const;
+
+  struct Mean {
+    double integral = 0, volume = 0;
+  };
+  /// The integral of `exact`, and the volume. Throws DataError (exact).
+  [[nodiscard]] Mean mean_of_exact(ExpressionCode const& exact, int points) const;
+
+  /// out = u at count[0] x count[1] x count[2] nodes from node `first` on, x fastest. Precondition: they are nodes of the box.
+  void copy_part(double const* u, std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count,
+                 HostVector<double>& out) const;
+  /// out[i] = u at nodes[i].
+  void copy_nodes(double const* u, std::span<std::int32_t const> nodes, HostVector<double>& out) const;
+
+private:
+  using Places = std::array<HostVector<double>, 3>;
+  /// An expression at the places of a tensor product, in the backend's memory.
+  struct OnPlaces {
+    BoxFunction function;
+    Array<Instruction> code;
+    std::array<Array<double>, 3> at;
+  };
+  [[nodiscard]] OnPlaces evaluated_on(ExpressionCode const& code, Places const& places) const;
+  [[nodiscard]] Places points_of(BoxQuadrature const& quadrature) const;
+  /// Throws DataError for the lowest of these points, if there is one.
+  void check_points(std::int64_t failed, int points, Places const& places) const;
+  /// Calls body(first, end) for slabs of `n` planes.
+  void for_slabs(std::int64_t n, Backend sized_for, std::function<void(std::int64_t first, std::int64_t end)> const& body) const;
+  /// The value at the lowest node of the cells that count.
+  [[nodiscard]] double const* lowest(double const* u) const;
+
+  Context& context_;
+  BoxSolutionKernels const& kernels_;
+  std::vector<ExpressionCode> coefficient_;
+  BoxProblem::PlaneValues coefficient_on_host_;
+  std::array<std::int64_t, 3> cells_of_box_;
+  std::array<std::int64_t, 3> first_;  ///< of the cells that count
+  double volume_;                      ///< of these
+  Places nodes_;                       ///< of these
+  std::array<Array<double>, 3> edges_;
+  BoxCells box_;
+};
+
+}  // namespace poisson

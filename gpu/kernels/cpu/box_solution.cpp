@@ -1,0 +1,392 @@
+#include "gpu/kernels/box_solution.hpp"
+
+#include "gpu/kernels/cpu/cpu.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <deque>
+#include <limits>
+#include <vector>
+
+namespace poisson {
+
+namespace {
+
+/// A function on lines of places in x.
+class FunctionOnLines {
+public:
+  FunctionOnLines(BoxFunction const& function, std::int64_t n)
+      : function_(function),
+        code_(function.code.instructions, function.code.instructions + function.code.size),
+        line_(code_, n, function.at[0]),
+        values_(static_cast<std::size_t>(n), function.constant) {}
+  FunctionOnLines(FunctionOnLines const&) = delete;
+  FunctionOnLines& operator=(FunctionOnLines const&) = delete;
+  /// The values on the line at these places in y and z; they stay until the next call.
+  double const* operator()(std::int64_t y, std::int64_t z) {
+    if (!function_.is_constant())
+      line_(function_.at[1][y], function_.at[2][z], values_.data());
+    return values_.data();
+  }
+
+private:
+  BoxFunction const& function_;
+  ExpressionCode code_;
+  LineEvaluator line_;
+  std::vector<double> values_;
+};
+
+/// The number of the first value that is not finite; n: all are.
+std::int64_t first_not_finite(std::int64_t n, double const* values) {
+  double off = 0;  // NaN from the first such value on
+#pragma omp simd reduction(+ : off)
+  for (std::int64_t i = 0; i < n; ++i)
+    off += values[i] - values[i];
+  if (off == 0)
+    return n;
+  std::int64_t i = 0;
+  while (passes(ValueCheck::finite, values[i]))
+    ++i;
+  return i;
+}
+
+struct LineSums {
+  double first, second, largest;
+};
+
+/// Adds lines in their order.
+void add_lines(std::int64_t lines, LineSums const* of_line, double* sums) {
+  for (std::int64_t line = 0; line < lines; ++line) {
+    sums[0] += of_line[line].first;
+    sums[1] += of_line[line].second;
+  }
+}
+
+/// The integrals of u and of grad u . k grad u over lines of cells in x. Points in y and z come one after the other; those in x
+/// are in one loop.
+template <bool constant>
+void add_integrals(Context& context, BoxCells const& box, BoxCoefficient const& k, std::int64_t first_plane, std::int64_t end_plane,
+                   double const* u, double* sums) {
+  std::int64_t const nx = box.cells[0], ny = box.cells[1], lines = ny * (end_plane - first_plane);
+  std::array<double, 2> const gauss{0.5 - 0.5 / std::sqrt(3.), 0.5 + 0.5 / std::sqrt(3.)};
+  auto* const of_line = static_cast<cpu::CpuContext&>(context).partial_sums<LineSums>(lines);
+  std::vector<double> scale_x(static_cast<std::size_t>(nx));
+  for (std::int64_t x = 0; x < nx; ++x)
+    scale_x[x] = 1 / (box.edges[0][x] * box.edges[0][x]);
+#pragma omp parallel if (150 * lines * nx >= cpu::work_worth_threads)
+  {
+    std::deque<FunctionOnLines> functions;
+    for (std::int32_t c = 0; c < k.components && !constant; ++c)
+      functions.emplace_back(k.functions[c], 2 * nx);
+    // u and its differences in y and z at the nodes of a line, at Gauss points in y and z
+    auto const size = static_cast<std::size_t>(nx) + 1;
+    std::vector<double> u_of_line(size), y_of_line(size), z_of_line(size);
+    double *const value = u_of_line.data(), *const in_y = y_of_line.data(), *const in_z = z_of_line.data();
+    double const *const hx = scale_x.data(), *const width = box.edges[0];
+#pragma omp for schedule(dynamic)
+    for (std::int64_t line = 0; line < lines; ++line) {
+      std::int64_t const y = line % ny, z = first_plane + line / ny;
+      double const* const a = u + z * box.step_z() + y * box.step_y();
+      double const *const b = a + box.step_y(), *const c = a + box.step_z(), *const d = b + box.step_z();
+      double const hy = 1 / (box.edges[1][y] * box.edges[1][y]), hz = 1 / (box.edges[2][z] * box.edges[2][z]);
+      double sum = 0, gradients = 0;
+      for (int q = 0; q < 4; ++q) {
+        double const s = gauss[q & 1], t = gauss[q >> 1];
+#pragma omp simd
+        for (std::int64_t x = 0; x <= nx; ++x) {
+          double const low = (1 - s) * a[x] + s * b[x], high = (1 - s) * c[x] + s * d[x];
+          value[x] = (1 - t) * low + t * high;
+          in_y[x] = (1 - t) * (b[x] - a[x]) + t * (d[x] - c[x]);
+          in_z[x] = high - low;
+        }
+        std::array<double, 3> fixed{};
+        std::array<double const*, 3> varying{};
+        for (std::size_t e = 0; e < 3; ++e) {
+          std::size_t const of = k.components == 1 ? 0 : e;
+          if (constant)
+            fixed[e] = k.functions[of].constant;
+          else if (k.values[of] != nullptr)
+            varying[e] = k.values[of] + (2 * (z - first_plane) + (q >> 1)) * k.step_z + (2 * y + (q & 1)) * k.step_y;
+          else
+            varying[e] = e > of ? varying[of] : functions[of](2 * y + (q & 1), 2 * z + (q >> 1));
+        }
+        double const *const kx = varying[0], *const ky = varying[1], *const kz = varying[2];
+        double const fixed_x = fixed[0], fixed_y = fixed[1], fixed_z = fixed[2];
+#pragma omp simd reduction(+ : sum, gradients)
+        for (std::int64_t x = 0; x < nx; ++x) {
+          double const dx = value[x + 1] - value[x], squared = hx[x] * dx * dx;
+          sum += width[x] * (value[x] + value[x + 1]);  // at both points together
+          double both = 0;
+          for (int p = 0; p < 2; ++p) {
+            double const near = gauss[1 - p], far = gauss[p];
+            double const dy = near * in_y[x] + far * in_y[x + 1], dz = near * in_z[x] + far * in_z[x + 1];
+            both += (constant ? fixed_x : kx[2 * x + p]) * squared + (constant ? fixed_y : ky[2 * x + p]) * (hy * dy * dy) +
+                    (constant ? fixed_z : kz[2 * x + p]) * (hz * dz * dz);
+          }
+          gradients += width[x] * both;
+        }
+      }
+      double const weight = box.edges[1][y] * box.edges[2][z] / 8;
+      of_line[line] = {weight * sum, weight * gradients, 0};
+    }
+  }
+  add_lines(lines, of_line, sums);
+}
+
+/// Neighbouring cells whose sums fill vector registers.
+constexpr int lanes = 8;
+
+/// The sum over the lanes, always in the same order.
+double sum_of_lanes(double (&sums)[lanes]) {
+  for (int half = lanes / 2; half > 0; half /= 2)
+    for (int w = 0; w < half; ++w)
+      sums[w] += sums[w + half];
+  return sums[0];
+}
+
+/// The errors in a row of cells at their Gauss points: point (qx, qy, qz) of cell x is at [((qz m + qy) m + qx) stride + x]. From n
+/// to `stride`, a multiple of `lanes`, errors and widths are 0.
+struct RowOfErrors {
+  std::int64_t stride;
+  double const *error, *widths, *inverse_widths;
+};
+
+/// The sums of errors over a row, of which y and z have these inverse edges. m: `points`, or where that is 0, quadrature.n.
+template <int points>
+LineSums sums_of_row(RowOfErrors const& row, BoxQuadrature const& quadrature, double inverse_y, double inverse_z) {
+  int const m = points > 0 ? points : quadrature.n;
+  LineSums result{0, 0, 0};
+  double largest[lanes]{};
+  for (int qz = 0; qz < m; ++qz)
+    for (int qy = 0; qy < m; ++qy) {
+      double values = 0, gradients = 0;
+      for (int qx = 0; qx < m; ++qx) {
+        auto const errors_at = [&](int x, int y, int z) { return row.error + ((z * m + y) * m + x) * row.stride; };
+        auto const &in_x = quadrature.derivative[qx], &in_y = quadrature.derivative[qy], &in_z = quadrature.derivative[qz];
+        double of_values[lanes]{}, of_gradients[lanes]{};
+        for (std::int64_t first = 0; first < row.stride; first += lanes) {
+          double x_part[lanes]{}, y_part[lanes]{}, z_part[lanes]{};
+          for (int i = 0; i < m; ++i) {
+            double const *const of_x = errors_at(i, qy, qz) + first, *const of_y = errors_at(qx, i, qz) + first,
+                                *const of_z = errors_at(qx, qy, i) + first;
+            double const a = in_x[i], b = in_y[i], c = in_z[i];
+#pragma omp simd
+            for (int w = 0; w < lanes; ++w) {
+              x_part[w] += a * of_x[w];
+              y_part[w] += b * of_y[w];
+              z_part[w] += c * of_z[w];
+            }
+          }
+          double const *const error = errors_at(qx, qy, qz) + first, *const width = row.widths + first,
+                              *const inverse = row.inverse_widths + first;
+#pragma omp simd
+          for (int w = 0; w < lanes; ++w) {
+            double const e = error[w], ex = inverse[w] * x_part[w], ey = inverse_y * y_part[w], ez = inverse_z * z_part[w];
+            of_values[w] += width[w] * (e * e);
+            of_gradients[w] += width[w] * (ex * ex + ey * ey + ez * ez);
+            largest[w] = std::max(largest[w], std::abs(e));
+          }
+        }
+        values += quadrature.weight[qx] * sum_of_lanes(of_values);
+        gradients += quadrature.weight[qx] * sum_of_lanes(of_gradients);
+      }
+      double const weight = quadrature.weight[qy] * quadrature.weight[qz];
+      result.first += weight * values;
+      result.second += weight * gradients;
+    }
+  double const area = 1 / (inverse_y * inverse_z);
+  result.first *= area;
+  result.second *= area;
+  for (double const of_lane : largest)
+    result.largest = std::max(result.largest, of_lane);
+  return result;
+}
+
+/// Bytes of a cell: 8 of u. The errors of a row of cells are with each thread, and stay in its cache.
+template <int points>
+void add_errors(Context& context, BoxCells const& box, BoxQuadrature const& quadrature, BoxFunction const& exact, double shift,
+                std::int64_t first_plane, std::int64_t end_plane, double const* u, double* sums, std::int64_t* failed) {
+  std::int64_t const m = quadrature.n, nx = box.cells[0], ny = box.cells[1], nz = box.cells[2];
+  std::int64_t const rows = ny * (end_plane - first_plane), stride = (nx + lanes - 1) / lanes * lanes;
+  auto* const of_row = static_cast<cpu::CpuContext&>(context).partial_sums<LineSums>(rows);
+  std::vector<double> widths(static_cast<std::size_t>(stride)), inverse_widths(static_cast<std::size_t>(stride));
+  for (std::int64_t x = 0; x < nx; ++x) {
+    widths[x] = box.edges[0][x];
+    inverse_widths[x] = 1 / box.edges[0][x];
+  }
+  std::int64_t lowest = *failed;
+#pragma omp parallel reduction(min : lowest) if (rows * nx * m * m * m * (8 + exact.code.size) >= cpu::work_worth_threads)
+  {
+    FunctionOnLines exact_on_lines(exact, m * nx);
+    std::vector<double> errors(static_cast<std::size_t>(m * m * m * stride)), u_of_line(static_cast<std::size_t>(nx) + 1);
+    double* const line = u_of_line.data();
+#pragma omp for schedule(dynamic)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::int64_t const y = row % ny, z = first_plane + row / ny;
+      double const* const a = u + z * box.step_z() + y * box.step_y();
+      double const *const b = a + box.step_y(), *const c = a + box.step_z(), *const d = b + box.step_z();
+      for (std::int64_t qz = 0; qz < m; ++qz)
+        for (std::int64_t qy = 0; qy < m; ++qy) {
+          double const* const values = exact_on_lines(qy * ny + y, qz * nz + z);
+          if (std::int64_t const i = first_not_finite(m * nx, values); i < m * nx)
+            lowest = std::min(lowest, (((z * ny + y) * m + qz) * m + qy) * m * nx + i);
+          double const s = quadrature.point[qy], t = quadrature.point[qz];
+#pragma omp simd
+          for (std::int64_t x = 0; x <= nx; ++x)
+            line[x] = (1 - t) * ((1 - s) * a[x] + s * b[x]) + t * ((1 - s) * c[x] + s * d[x]);
+          for (std::int64_t qx = 0; qx < m; ++qx) {
+            double const r = quadrature.point[qx];
+            double const* const of_point = values + qx * nx;
+            double* const error = errors.data() + ((qz * m + qy) * m + qx) * stride;
+#pragma omp simd
+            for (std::int64_t x = 0; x < nx; ++x)
+              error[x] = ((1 - r) * line[x] + r * line[x + 1]) - (of_point[x] - shift);
+          }
+        }
+      of_row[row] = sums_of_row<points>({stride, errors.data(), widths.data(), inverse_widths.data()}, quadrature,
+                                        1 / box.edges[1][y], 1 / box.edges[2][z]);
+    }
+  }
+  *failed = lowest;
+  add_lines(rows, of_row, sums);
+  for (std::int64_t row = 0; row < rows; ++row)
+    sums[2] = std::max(sums[2], of_row[row].largest);
+}
+
+class CpuBoxSolution final : public BoxSolutionKernels {
+public:
+  ValueRange range(Context& context, std::int64_t n, double const* u) const override {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    auto* const of_block = static_cast<cpu::CpuContext&>(context).partial_sums<ValueRange>(cpu::n_blocks(n));
+    cpu::for_blocks(n, n, [=](std::int64_t begin, std::int64_t end, std::int64_t block) {
+      double low = infinity, high = -infinity, off = 0;
+#pragma omp simd reduction(min : low) reduction(max : high) reduction(+ : off)
+      for (std::int64_t i = begin; i < end; ++i) {
+        low = u[i] < low ? u[i] : low;
+        high = u[i] > high ? u[i] : high;
+        off += u[i] - u[i];
+      }
+      of_block[block] = {low, high, off == 0};
+    });
+    ValueRange result{infinity, -infinity, true};
+    for (std::int64_t block = 0; block < cpu::n_blocks(n); ++block) {
+      result.min = std::min(result.min, of_block[block].min);
+      result.max = std::max(result.max, of_block[block].max);
+      result.finite = result.finite && of_block[block].finite;
+    }
+    return result;
+  }
+
+  ExtremeNodes first_places(Context& context, std::int64_t n, double const* u, double low, double high) const override {
+    auto* const of_block = static_cast<cpu::CpuContext&>(context).partial_sums<ExtremeNodes>(cpu::n_blocks(n));
+    cpu::for_blocks(n, n, [=](std::int64_t begin, std::int64_t end, std::int64_t block) {
+      ExtremeNodes& found = of_block[block];
+      found = {};
+      int any = 0;
+#pragma omp simd reduction(| : any)
+      for (std::int64_t i = begin; i < end; ++i)
+        any |= static_cast<int>(u[i] <= low) | static_cast<int>(u[i] >= high);
+      for (std::int64_t i = begin; i < end && any != 0; ++i) {
+        if (u[i] <= low && found.low < 0)
+          found.low = i;
+        if (u[i] >= high && found.high < 0)
+          found.high = i;
+      }
+    });
+    ExtremeNodes result;
+    for (std::int64_t block = 0; block < cpu::n_blocks(n); ++block) {
+      result.low = result.low < 0 ? of_block[block].low : result.low;
+      result.high = result.high < 0 ? of_block[block].high : result.high;
+    }
+    return result;
+  }
+
+  void integrals(Context& context, BoxCells const& box, BoxCoefficient const& k, std::int64_t first_plane, std::int64_t end_plane,
+                 double const* u, double* sums) const override {
+    bool constant = true;
+    for (std::int32_t c = 0; c < k.components; ++c)
+      constant = constant && k.values[c] == nullptr && k.functions[c].is_constant();
+    (constant ? add_integrals<true> : add_integrals<false>)(context, box, k, first_plane, end_plane, u, sums);
+  }
+
+  void errors(Context& context, BoxCells const& box, BoxQuadrature const& quadrature, BoxFunction const& exact, double shift,
+              std::int64_t first_plane, std::int64_t end_plane, double const* u, double* sums,
+              std::int64_t* failed) const override {
+    // Meshes of many cells have four points.
+    (quadrature.n == 4 ? add_errors<4> : add_errors<0>)(context, box, quadrature, exact, shift, first_plane, end_plane, u, sums,
+                                                        failed);
+  }
+
+  void errors_at_nodes(Context&, BoxCells const& box, BoxFunction const& exact, double shift, std::int64_t first_plane,
+                       std::int64_t end_plane, double const* u, double* largest, std::int64_t* failed) const override {
+    std::int64_t const nx = box.cells[0] + 1, ny = box.cells[1] + 1, lines = ny * (end_plane - first_plane);
+    std::int64_t lowest = *failed;
+    double most = *largest;
+#pragma omp parallel reduction(min                                                                                                 \
+                               : lowest) reduction(max                                                                             \
+                                                   : most) if (lines * nx * (2 + exact.code.size) >= cpu::work_worth_threads)
+    {
+      FunctionOnLines exact_on_lines(exact, nx);
+#pragma omp for schedule(static)
+      for (std::int64_t line = 0; line < lines; ++line) {
+        std::int64_t const y = line % ny, z = first_plane + line / ny;
+        double const *const values = exact_on_lines(y, z), *const of_line = u + z * box.step_z() + y * box.step_y();
+        if (std::int64_t const i = first_not_finite(nx, values); i < nx)
+          lowest = std::min(lowest, (z * ny + y) * nx + i);
+#pragma omp simd reduction(max : most)
+        for (std::int64_t x = 0; x < nx; ++x)
+          most = std::max(most, std::abs(of_line[x] - (values[x] - shift)));
+      }
+    }
+    *failed = lowest;
+    *largest = most;
+  }
+
+  void integral_of_exact(Context& context, BoxCells const& box, BoxQuadrature const& quadrature, BoxFunction const& exact,
+                         std::int64_t first_plane, std::int64_t end_plane, double* sum, std::int64_t* failed) const override {
+    std::int64_t const m = quadrature.n, nx = box.cells[0], ny = box.cells[1], nz = box.cells[2];
+    std::int64_t const rows = ny * (end_plane - first_plane);
+    auto* const of_row = static_cast<cpu::CpuContext&>(context).partial_sums<double>(rows);
+    std::int64_t lowest = *failed;
+#pragma omp parallel reduction(min : lowest) if (rows * nx * m * m * m * (2 + exact.code.size) >= cpu::work_worth_threads)
+    {
+      FunctionOnLines exact_on_lines(exact, m * nx);
+#pragma omp for schedule(static)
+      for (std::int64_t row = 0; row < rows; ++row) {
+        std::int64_t const y = row % ny, z = first_plane + row / ny;
+        double of_points = 0;
+        for (std::int64_t qz = 0; qz < m; ++qz)
+          for (std::int64_t qy = 0; qy < m; ++qy) {
+            double const* const values = exact_on_lines(qy * ny + y, qz * nz + z);
+            if (std::int64_t const i = first_not_finite(m * nx, values); i < m * nx)
+              lowest = std::min(lowest, (((z * ny + y) * m + qz) * m + qy) * m * nx + i);
+            for (std::int64_t qx = 0; qx < m; ++qx)
+              of_points += quadrature.weight[qx] * quadrature.weight[qy] * quadrature.weight[qz] *
+                           cpu::dot_of_rows(0, nx, box.edges[0], values + qx * nx);
+          }
+        of_row[row] = box.edges[1][y] * box.edges[2][z] * of_points;
+      }
+    }
+    *failed = lowest;
+    for (std::int64_t row = 0; row < rows; ++row)
+      *sum += of_row[row];
+  }
+
+  void pack(Context&, std::array<std::int64_t, 3> const& count, std::int64_t step_y, std::int64_t step_z, double const* u,
+            double* values) const override {
+    std::int64_t const nx = count[0], ny = count[1], lines = ny * count[2];
+#pragma omp parallel for schedule(static) if (lines * nx >= cpu::work_worth_threads)
+    for (std::int64_t line = 0; line < lines; ++line)
+      std::copy_n(u + line / ny * step_z + line % ny * step_y, nx, values + line * nx);
+  }
+};
+
+}  // namespace
+
+BoxSolutionKernels const& BoxSolutionKernels::cpu() {
+  static CpuBoxSolution const kernels;
+  return kernels;
+}
+
+}  // namespace poisson
