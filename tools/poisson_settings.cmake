@@ -45,3 +45,17 @@ function(poisson_precompile target)
     target_precompile_headers(${target} ${ARGN})
   endif()
 endfunction()
+
+# A part of the program that is loaded when it is needed, lib${name}.so beside the program (gpu/core/module.hpp): what it is linked
+# with takes long to load. It finds functions of the layers in the program that loads it; where one is missing, it does not load.
+# Tests link its objects, ${name}_objects.
+function(poisson_module name)
+  add_library(${name}_objects OBJECT ${ARGN})
+  set_target_properties(${name}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(${name}_objects PUBLIC poisson_settings)
+  add_library(${name} MODULE)
+  target_link_libraries(${name} PRIVATE ${name}_objects)
+  target_link_options(${name} PRIVATE -Wl,-z,now -Wl,--as-needed)
+  set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/app" LINKER_LANGUAGE CXX)
+  set_property(GLOBAL APPEND PROPERTY POISSON_MODULES ${name})
+endfunction()

@@ -7,6 +7,7 @@
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/cpu/lapack.hpp"
 #include "output/files/atomic_file.hpp"
 
 #include <nlohmann/json.hpp>
@@ -185,6 +186,9 @@ json record_of(DenseSvdOptions const& work, Decomposition const& done, Context c
 
 void run_svd(DenseSvdOptions const& work, Console& console) {
   Timer const total;
+  static_cast<void>(lapack());  // where it is missing, before there is work to lose
+  if (!work.output.empty() && work.picture && output::pictures_built())
+    output::load_pictures();
   std::optional<ResultsDirectory> directory;
   if (!work.output.empty())
     directory.emplace(work.output, "result.json", names_of_files(work), work.overwrite);

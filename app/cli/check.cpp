@@ -3,6 +3,7 @@
 #include "app/config/problem.hpp"
 #include "app/io/console.hpp"
 #include "app/plan/format_choice.hpp"
+#include "app/results/solution_fields.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/sweep/sweep_cases.hpp"
 #include "assembly/discretization.hpp"
@@ -239,6 +240,7 @@ std::ostream& begin(Configuration const& configuration, CheckOptions const& opti
 
 int print_check(Configuration const& configuration, int ranks, CheckOptions const& options) {
   RunConfig const& config = configuration.config();
+  load_libraries(config);
   CaseForecast const forecast = forecast_of_case(config, ranks);
   MemoryForecast const& memory = forecast.memory;
   assembly::MeshSummary const& mesh = forecast.mesh;

@@ -2,6 +2,7 @@
 
 #include "app/mpi/communicator.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/module.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,17 +10,15 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
-#include <filesystem>
 #include <initializer_list>
 #include <system_error>
 #include <unistd.h>
 
+extern "C" __attribute__((weak)) poisson::app::MpiFunctions const* poisson_mpi();
+
 namespace poisson::app {
 
 namespace {
-
-constexpr char const* mpi_file_name = "libpoisson_mpi.so";
 
 /// The first of these variables that is a number; `otherwise` without one.
 int number_of_environment(std::initializer_list<char const*> names, int otherwise) {
@@ -33,16 +32,10 @@ int number_of_environment(std::initializer_list<char const*> names, int otherwis
   return otherwise;
 }
 
-/// A function of the library of MPI; null, with the reason, where it cannot be loaded.
-void* mpi_function(char const* name, std::string& missing) {
-  std::error_code ignored;
-  auto const beside = std::filesystem::read_symlink("/proc/self/exe", ignored).replace_filename(mpi_file_name);
+Module<MpiFunctions> const& mpi() {
   // MPI loads components of its own, which look for its symbols: they must be visible.
-  void* const library = dlopen(exists(beside, ignored) ? beside.c_str() : mpi_file_name, RTLD_NOW | RTLD_GLOBAL);
-  void* const symbol = library == nullptr ? nullptr : dlsym(library, name);
-  if (symbol == nullptr)
-    missing = dlerror();
-  return symbol;
+  static Module<MpiFunctions> const module("poisson_mpi", poisson_mpi, "several ranks", true);
+  return module;
 }
 
 }  // namespace
@@ -62,18 +55,13 @@ Launch launch_of_environment() {
 }
 
 std::unique_ptr<Communicator> open_communicator(Launch const& launch) {
-  std::string missing;
-  void* const symbol = mpi_function("poisson_open_communicator", missing);
-  if (symbol == nullptr)
+  if (!mpi().missing().empty())
     throw EnvironmentError(
         "started as one of " + std::to_string(launch.size) +
         " ranks, but the library for that cannot be loaded; it belongs beside the program, and is built where MPI "
         "is (POISSON_MPI): " +
-        missing);
-  std::string error;
-  std::unique_ptr<Communicator> ranks(reinterpret_cast<OpenCommunicator>(symbol)(error));
-  if (ranks == nullptr)
-    throw EnvironmentError(error);
+        mpi().missing());
+  std::unique_ptr<Communicator> ranks = mpi().functions().open();
   if (ranks->size() != launch.size)
     throw EnvironmentError(
         "started as one of " + std::to_string(launch.size) + " ranks, but MPI knows of " + std::to_string(ranks->size()) +
@@ -84,13 +72,11 @@ std::unique_ptr<Communicator> open_communicator(Launch const& launch) {
 }
 
 std::string mpi_description() {
-  std::string text;
-  if (void* const symbol = mpi_function("poisson_mpi_version", text)) {
-    reinterpret_cast<MpiVersion>(symbol)(text);
-    std::replace(text.begin(), text.end(), '\t', ' ');
-    return text.substr(0, text.find_first_of(",\n"));  // Open MPI and MPICH go on with where it was built
-  }
-  return "no MPI: " + text;
+  if (!mpi().missing().empty())
+    return "no MPI: " + mpi().missing();
+  std::string text = mpi().functions().version();
+  std::replace(text.begin(), text.end(), '\t', ' ');
+  return text.substr(0, text.find_first_of(",\n"));  // Open MPI and MPICH go on with where it was built
 }
 
 std::string host_name() {

@@ -153,22 +153,25 @@ private:
   std::vector<std::byte> all_;
 };
 
+std::unique_ptr<Communicator> open_world() {
+  int provided = 0;
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED)
+    throw EnvironmentError("MPI does not start");
+  return std::make_unique<MpiCommunicator>();
+}
+
+std::string version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  return text;
+}
+
 }  // namespace
 
 }  // namespace poisson::app
 
-extern "C" __attribute__((visibility("default"))) poisson::Communicator* poisson_open_communicator(std::string& error) {
-  int provided = 0;
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED) {
-    error = "MPI does not start";
-    return nullptr;
-  }
-  return new poisson::app::MpiCommunicator();
-}
-
-extern "C" __attribute__((visibility("default"))) void poisson_mpi_version(std::string& version) {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  version = text;
+poisson::app::MpiFunctions const* poisson_mpi() {
+  static constexpr poisson::app::MpiFunctions functions{poisson::app::open_world, poisson::app::version};
+  return &functions;
 }

@@ -41,6 +41,7 @@ Results::Results(RunConfig const& config, RunOptions const& options, InternalRun
   for (std::size_t i = 0; i < config.analysis.size(); ++i)
     names.push_back(analysis_prefix(i, config.analysis[i]) + "_*");
   team_.on_first([&] {
+    load_libraries(config);
     directory_.emplace(config.output.directory, "result.json", std::move(names), options.overwrite, internal.own_folder);
   });
 }

@@ -5,6 +5,7 @@
 #include "app/results/output.hpp"
 #include "app/results/problem_words.hpp"
 #include "gpu/core/row_map.hpp"
+#include "gpu/kernels/cpu/lapack.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
 #include "output/vtk/vtk_files.hpp"
@@ -156,6 +157,16 @@ std::optional<SolutionOutput> solution_output(Solution const& solution, RunConfi
 bool lists_nodes(RunConfig const& config) {
   return !config.is_box() || (output_nodes(config) == assembly::OutputNodes::equidistant &&
                               (config.problem.order > 1 || config.problem.mesh.is_graded()));
+}
+
+void load_libraries(RunConfig const& config) {
+  bool const has_mesh = !config.system;
+  if (output::pictures_built() && (config.output.picture || (has_mesh && !config.output.pictures.empty())))
+    output::load_pictures();
+  if (has_mesh && config.output.vtk_enabled && vtk_format(config) == output::VtkFormat::hdf)
+    output::load_vtk();
+  if (has_mesh && !config.analysis.empty())
+    static_cast<void>(lapack());
 }
 
 std::vector<std::string> residual_files(OutputSpec const& output) {

@@ -14,6 +14,10 @@ namespace poisson::app {
 
 struct Solution;
 
+/// Loads the libraries that files and analyses of a configuration need: where one is missing, that is told before there is work to
+/// lose. Throws EnvironmentError.
+void load_libraries(RunConfig const& config);
+
 /// What output.vtk.format: auto stands for.
 [[nodiscard]] output::VtkFormat vtk_format(RunConfig const& config);
 /// The name of the solution's file for ParaView, by output.vtk.format and the mesh.

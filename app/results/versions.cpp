@@ -1,7 +1,5 @@
 #include "app/results/versions.hpp"
 
-#include "output/vtk/vtk_files.hpp"
-
 #include <boost/version.hpp>
 
 #include <unistd.h>
@@ -12,8 +10,8 @@
 namespace poisson::app {
 
 std::string library_versions() {
-  return "deal.II " POISSON_DEALII_VERSION ", VTK " + output::vtk_version() + ", Boost " + std::to_string(BOOST_VERSION / 100000) +
-         "." + std::to_string(BOOST_VERSION / 100 % 1000);
+  return "deal.II " POISSON_DEALII_VERSION ", VTK " POISSON_VTK_VERSION ", Boost " + std::to_string(BOOST_VERSION / 100000) + "." +
+         std::to_string(BOOST_VERSION / 100 % 1000);
 }
 
 std::string versions_text() {

@@ -1,5 +1,6 @@
 #include "assembly/mesh/coarse_mesh.hpp"
 
+#include "assembly/dealii/divide.hpp"
 #include "assembly/dealii/lattice_share.hpp"
 #include "assembly/dealii/mesh.hpp"
 #include "assembly/mesh/lattice_mesh.hpp"
@@ -61,11 +62,15 @@ private:
   bool has_lattices_;
 };
 
+std::unique_ptr<CoarseMesh> open_mesh(MeshSpec const& spec, ExpressionNames const& names) {
+  dealii::MultithreadInfo::set_thread_limit(static_cast<unsigned>(thread_count()));
+  return std::make_unique<MeshOfDealII>(spec, names);
+}
+
 }  // namespace
 }  // namespace poisson::assembly
 
-poisson::assembly::CoarseMesh* poisson_open_coarse_mesh(poisson::assembly::MeshSpec const& spec,
-                                                        poisson::assembly::ExpressionNames const& names) {
-  dealii::MultithreadInfo::set_thread_limit(static_cast<unsigned>(poisson::thread_count()));
-  return new poisson::assembly::MeshOfDealII(spec, names);
+poisson::assembly::DealiiFunctions const* poisson_dealii() {
+  static constexpr poisson::assembly::DealiiFunctions functions{poisson::assembly::open_mesh, poisson::assembly::divide_by_metis};
+  return &functions;
 }

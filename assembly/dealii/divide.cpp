@@ -1,4 +1,4 @@
-#include "assembly/mesh/coarse_mesh.hpp"
+#include "assembly/dealii/divide.hpp"
 
 #include <algorithm>
 #include <deal.II/base/config.h>
@@ -6,7 +6,9 @@
 #include <deal.II/lac/sparsity_tools.h>
 #include <numeric>
 
-void poisson_divide_graph(poisson::assembly::Graph const& graph, int n_parts, std::vector<std::int32_t>& result) {
+namespace poisson::assembly {
+
+std::vector<std::int32_t> divide_by_metis(Graph const& graph, int n_parts) {
   std::int64_t const n = static_cast<std::int64_t>(graph.offsets.size()) - 1;
   std::vector<unsigned> part(static_cast<std::size_t>(n), 0);
   if (n <= n_parts) {
@@ -29,11 +31,14 @@ void poisson_divide_graph(poisson::assembly::Graph const& graph, int n_parts, st
 #endif
   }
   std::vector<std::int32_t> number(static_cast<std::size_t>(n_parts), -1);
+  std::vector<std::int32_t> result;
   std::int32_t next = 0;
-  result.clear();
   for (unsigned const of_vertex : part) {
     if (number[of_vertex] < 0)
       number[of_vertex] = next++;
     result.push_back(number[of_vertex]);
   }
+  return result;
 }
+
+}  // namespace poisson::assembly

@@ -49,12 +49,16 @@ struct Graph {
 /// fixed; into runs where deal.II has no METIS. The part of every vertex; parts are numbered in the order of their first vertices,
 /// and the last ones have none where there are few vertices. Needs the same library.
 [[nodiscard]] std::vector<std::int32_t> divide(Graph const& graph, int n_parts);
-/// Loads that library now, if this mesh needs it, so that no stage of a run is charged with it.
+/// Loads that library now, if this mesh needs it, so that no stage of a run is charged with it. Throws EnvironmentError when it
+/// cannot be loaded.
 void prepare_for(MeshSpec const& spec);
+
+/// What the library has: the two functions above.
+struct DealiiFunctions {
+  std::unique_ptr<CoarseMesh> (*open)(MeshSpec const& spec, ExpressionNames const& names);
+  std::vector<std::int32_t> (*divide)(Graph const& graph, int n_parts);
+};
 
 }  // namespace poisson::assembly
 
-/// What poisson_dealii defines.
-extern "C" poisson::assembly::CoarseMesh* poisson_open_coarse_mesh(poisson::assembly::MeshSpec const& spec,
-                                                                   poisson::assembly::ExpressionNames const& names);
-extern "C" void poisson_divide_graph(poisson::assembly::Graph const& graph, int n_parts, std::vector<std::int32_t>& part);
+extern "C" poisson::assembly::DealiiFunctions const* poisson_dealii();

@@ -129,6 +129,7 @@ private:
     HostVector<double> u(static_cast<std::size_t>(leading * n_)), v(u.size());
     std::vector<LeafColumn> u_columns(static_cast<std::size_t>(n_)), v_columns(u_columns.size());
     std::atomic<int> failed = 0;
+    LapackFunctions const& routines = lapack();  // errors must not be thrown among threads
 #pragma omp parallel for schedule(dynamic) if (n_ > 4 * largest_leaf)
     for (std::size_t l = 0; l < leaves.size(); ++l) {
       int const n = leaves[l].n, extra = leaves[l].extra, m = n + extra, zero = 0, one = 1;
@@ -142,8 +143,8 @@ private:
         left[static_cast<std::size_t>(i) * (n + 1)] = 1;
       std::copy_n(d_.begin() + static_cast<std::ptrdiff_t>(first), n, values_.begin() + static_cast<std::ptrdiff_t>(first));
       int info = 0;
-      dlasdq_("U", &extra, &n, &m, &n, &zero, values_.data() + first, e.data(), vt.data(), &m, left.data(), &n, nullptr, &one,
-              work.data(), &info);
+      routines.dlasdq("U", &extra, &n, &m, &n, &zero, values_.data() + first, e.data(), vt.data(), &m, left.data(), &n, nullptr,
+                      &one, work.data(), &info);
       if (info != 0)
         failed = info;
       for (int j = 0; j < n; ++j) {
@@ -447,7 +448,7 @@ HostVector<double> bidiagonal_values(Context& context, std::span<double const> d
     off.push_back(0);
     int const size = static_cast<int>(n);
     int info = 0;
-    dlasq1_(&size, diagonal.data(), off.data(), work.data(), &info);
+    lapack().dlasq1(&size, diagonal.data(), off.data(), work.data(), &info);
     if (info == 0) {
       std::copy_n(diagonal.begin(), k, values.begin());
       return values;

@@ -189,10 +189,10 @@ struct Frame {
     if (!note.empty())
       top += 1.3 * size;
     if (!legend_.empty()) {
-      Canvas measure(8, 8);
-      double widest = measure.text_width(options.quantity, {.size = 1.2 * size, .bold = true}) - 1.7 * size;
+      auto const measure = open_canvas(8, 8);
+      double widest = measure->text_width(options.quantity, {.size = 1.2 * size, .bold = true}) - 1.7 * size;
       for (auto const& [color, name] : legend_)
-        widest = std::max(widest, measure.text_width(name, {.size = size}));
+        widest = std::max(widest, measure->text_width(name, {.size = size}));
       beside = std::min(widest + 3 * size, 0.3 * width);
     }
     double gap = 2.5 * size, across = left + beside + gap;
@@ -466,10 +466,6 @@ struct Painting {
 
 }  // namespace
 
-bool pictures_built() {
-  return true;
-}
-
 std::int64_t picture_bytes(std::int64_t n_cells, std::int64_t n_boundary_faces, int order, std::int64_t n_nodes,
                            PictureOptions const& options, bool flux) {
   double const faces = static_cast<double>(n_boundary_faces);
@@ -545,17 +541,17 @@ std::string picture_png(PictureSurface const& surface, PictureField const& what,
   raster.mesh_lines = options.mesh_lines.value_or(cells_across(surface.n_faces) < 40);
   raster.lit = !section;
 
-  Canvas canvas(frame.width, frame.height, options.format);
-  canvas.image({0, 0}, frame.width, frame.height,
-               rasterize(surface.triangles, frame.view, surface.cut, raster, frame.width, frame.height));
+  auto const canvas = open_canvas(frame.width, frame.height, options.format);
+  canvas->image({0, 0}, frame.width, frame.height,
+                rasterize(surface.triangles, frame.view, surface.cut, raster, frame.width, frame.height));
   if (!surface.components[0].empty()) {
     Arrows arrows(surface.triangles, frame.view, frame.width, frame.height);
     for (std::size_t component = 0; component < 3; ++component)
       arrows.take(surface.components[component], component);
-    arrows.draw(canvas);
+    arrows.draw(*canvas);
   }
-  frame.draw(canvas, {"x", "y", "z"}, raster.colors, surface.range);
-  return canvas.bytes();
+  frame.draw(*canvas, {"x", "y", "z"}, raster.colors, surface.range);
+  return canvas->bytes();
 }
 
 std::string picture_png(Mesh const& mesh, PictureField const& field, PictureOptions const& options) {
@@ -616,11 +612,11 @@ std::string plane_png(PlaneValues const& plane, PictureOptions const& options) {
   RasterOptions raster;
   raster.colors = scale_of(range, options, false, false);
   raster.lit = false;
-  Canvas canvas(frame.width, frame.height, options.format);
-  canvas.image({0, 0}, frame.width, frame.height,
-               rasterize(triangles, frame.view, {{}, {0, 0, 0}}, raster, frame.width, frame.height));
-  frame.draw(canvas, names, raster.colors, range);
-  return canvas.bytes();
+  auto const canvas = open_canvas(frame.width, frame.height, options.format);
+  canvas->image({0, 0}, frame.width, frame.height,
+                rasterize(triangles, frame.view, {{}, {0, 0, 0}}, raster, frame.width, frame.height));
+  frame.draw(*canvas, names, raster.colors, range);
+  return canvas->bytes();
 }
 
 void write_picture(std::filesystem::path const& path, Mesh const& mesh, std::span<double const> u, PictureOptions const& options) {

@@ -19,6 +19,10 @@ namespace poisson::output {
 /// Whether the program was built with Cairo. If not, functions that draw throw EnvironmentError.
 [[nodiscard]] bool pictures_built();
 
+/// Loads the library that draws, poisson_cairo, which is else loaded by the first drawing. Throws EnvironmentError where it cannot
+/// be loaded.
+void load_pictures();
+
 /// A plane across the mesh, normal to the axis 0, 1 or 2.
 struct PicturePlane {
   std::size_t axis = 2;

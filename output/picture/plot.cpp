@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 namespace poisson::output {
 
@@ -93,7 +94,7 @@ public:
         options_(options),
         width_(std::max(options.width, 240)),
         height_(std::max(options.height, 180)),
-        canvas_(width_, height_, format),
+        opened_(open_canvas(width_, height_, format)),
         unit_(std::min(width_ / 900.0, height_ / 600.0)),
         size_(std::max(9.0, 16 * unit_)),
         ranges_(ranges_of(curves, options)),
@@ -232,7 +233,8 @@ private:
   std::vector<Curve> const& curves_;
   PlotOptions const& options_;
   int width_, height_;
-  Canvas canvas_;
+  std::unique_ptr<Canvas> opened_;
+  Canvas& canvas_ = *opened_;
   double unit_, size_;  ///< 1 for 900 x 600 pixels; of text
   Ranges ranges_;
   Axis x_axis_, y_axis_;

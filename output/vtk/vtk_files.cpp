@@ -8,13 +8,9 @@
 #include <charconv>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <numeric>
-#include <optional>
 #include <stdexcept>
-#include <vtkCellType.h>
-#include <vtkDataSetAttributes.h>
-#include <vtkHigherOrderHexahedron.h>
-#include <vtkVersion.h>
 
 namespace poisson::output {
 
@@ -120,16 +116,34 @@ std::array<double, 3> spacing_for_vtk(std::array<double, 3> spacing) {
   return spacing;
 }
 
-/// order[k]: lexicographic position of VTK's k-th node.
+/// order[k]: lexicographic position of VTK's k-th node. VTK has the corners first, then the nodes inside edges, faces, and the cell
+/// (vtkHigherOrderHexahedron::PointIndexFromIJK from VTK 9.1 on).
 std::vector<int> vtk_node_order(int p) {
-  if (p == 1)
-    return {0, 1, 3, 2, 4, 5, 7, 6};
-  std::vector<int> order(static_cast<std::size_t>((p + 1) * (p + 1) * (p + 1)));
-  int const orders[4] = {p, p, p, static_cast<int>(order.size())};
-  for (int k = 0, lexicographic = 0; k <= p; ++k)
-    for (int j = 0; j <= p; ++j)
-      for (int i = 0; i <= p; ++i, ++lexicographic)
-        order[static_cast<std::size_t>(vtkHigherOrderHexahedron::PointIndexFromIJK(i, j, k, orders))] = lexicographic;
+  std::vector<int> order;
+  auto const add = [&](int i, int j, int k) { order.push_back(i + (p + 1) * (j + (p + 1) * k)); };
+  auto const inside = [p](auto const& at) {
+    for (int i = 1; i < p; ++i)
+      at(i);
+  };
+  std::array<std::array<int, 2>, 4> const around{{{0, 0}, {p, 0}, {p, p}, {0, p}}};
+  for (int const k : {0, p})
+    for (auto const& [i, j] : around)
+      add(i, j, k);
+  for (int const k : {0, p}) {
+    inside([&](int i) { add(i, 0, k); });
+    inside([&](int j) { add(p, j, k); });
+    inside([&](int i) { add(i, p, k); });
+    inside([&](int j) { add(0, j, k); });
+  }
+  for (auto const& corner : around)
+    inside([&](int k) { add(corner[0], corner[1], k); });
+  for (int const i : {0, p})
+    inside([&](int k) { inside([&](int j) { add(i, j, k); }); });
+  for (int const j : {0, p})
+    inside([&](int k) { inside([&](int i) { add(i, j, k); }); });
+  for (int const k : {0, p})
+    inside([&](int j) { inside([&](int i) { add(i, j, k); }); });
+  inside([&](int k) { inside([&](int j) { inside([&](int i) { add(i, j, k); }); }); });
   return order;
 }
 
@@ -180,8 +194,10 @@ DataArray offsets(Mesh const& mesh, char const* name, ScalarType type, std::int6
 
 DataArray types_of(Mesh const& mesh, char const* name) {
   DataArray array{name, ScalarType::uint8, 1, mesh.n_cells()};
-  array.fill = [type = static_cast<unsigned char>(mesh.order() > 1 ? VTK_LAGRANGE_HEXAHEDRON : VTK_HEXAHEDRON)](
-                   std::int64_t, std::int64_t count, void* out) { std::fill_n(static_cast<unsigned char*>(out), count, type); };
+  constexpr unsigned char hexahedron = 12, lagrange_hexahedron = 72;  // of vtkCellType.h
+  array.fill = [type = mesh.order() > 1 ? lagrange_hexahedron : hexahedron](std::int64_t, std::int64_t count, void* out) {
+    std::fill_n(static_cast<unsigned char*>(out), count, type);
+  };
   return array;
 }
 
@@ -296,11 +312,11 @@ void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> co
   for (Field const& field : point_fields)
     file.array(array_of(field, options.precision));
   if (std::any_of(hidden.begin(), hidden.end(), [](unsigned char h) { return h != 0; })) {
-    DataArray ghosts{vtkDataSetAttributes::GhostArrayName(), ScalarType::uint8, 1, static_cast<std::int64_t>(hidden.size())};
+    DataArray ghosts{"vtkGhostType", ScalarType::uint8, 1, static_cast<std::int64_t>(hidden.size())};
     ghosts.fill = [hidden](std::int64_t first, std::int64_t count, void* out) {
+      constexpr unsigned char hidden_point = 2;  // of vtkDataSetAttributes
       for (std::int64_t i = 0; i < count; ++i)
-        static_cast<unsigned char*>(out)[i] =
-            hidden[static_cast<std::size_t>(first + i)] != 0 ? vtkDataSetAttributes::HIDDENPOINT : 0;
+        static_cast<unsigned char*>(out)[i] = hidden[static_cast<std::size_t>(first + i)] != 0 ? hidden_point : 0;
     };
     file.array(ghosts);
   }
@@ -402,12 +418,12 @@ void write_whole(HdfFile& file, std::vector<WholeArray> const& arrays) {
 void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options, std::vector<WholeArray> const& of_all) {
   auto const arrays = hdf_arrays(mesh, point_fields, cell_fields, options);
-  HdfFile file(path, "UnstructuredGrid", options);
-  write_counts(file, {counts_of(mesh)});
-  write_whole(file, of_all);
+  auto const file = open_hdf_file(path, "UnstructuredGrid", options);
+  write_counts(*file, {counts_of(mesh)});
+  write_whole(*file, of_all);
   for (DataArray const& array : arrays)
-    file.array(array);
-  file.commit();
+    file->array(array);
+  file->commit();
 }
 
 void write_hdf_on_ranks(std::filesystem::path const& path, Communicator& ranks, Mesh const* mesh,
@@ -419,7 +435,7 @@ void write_hdf_on_ranks(std::filesystem::path const& path, Communicator& ranks, 
   std::vector<HdfCounts> pieces = gather(ranks, mesh != nullptr ? counts_of(*mesh) : HdfCounts());
   std::erase_if(pieces, [](HdfCounts const& piece) { return piece.cells == 0; });
   // A failure of the first rank is told when all have sent what they have: they wait for that.
-  std::optional<HdfFile> file;
+  std::unique_ptr<HdfFile> file;
   std::exception_ptr failure;
   auto const attempt = [&](auto const& write) {
     if (!is_first || failure)
@@ -431,7 +447,7 @@ void write_hdf_on_ranks(std::filesystem::path const& path, Communicator& ranks, 
     }
   };
   attempt([&] {
-    file.emplace(path, "UnstructuredGrid", options);
+    file = open_hdf_file(path, "UnstructuredGrid", options);
     write_counts(*file, pieces);
     write_whole(*file, of_all);
   });
@@ -537,10 +553,6 @@ void write_pieces(std::filesystem::path const& path, PiecesOfMesh const& mesh, s
     text += "<Piece" + (mesh.kind != Kind::unstructured ? " Extent=\"" + extent_text(piece.n, piece.first) + "\"" : std::string()) +
             " Source=\"" + xml_escaped(piece.file) + "\"/>\n";
   write_text_file(path, text + "</" + grid + ">\n</VTKFile>\n");
-}
-
-std::string vtk_version() {
-  return vtkVersion::GetVTKVersion();
 }
 
 }  // namespace poisson::output

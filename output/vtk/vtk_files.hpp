@@ -74,6 +74,10 @@ void write_vtp(std::filesystem::path const& path, std::span<double const> points
                std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options,
                std::vector<WholeArray> const& of_all = {});
 
+/// Loads the library that knows VTK and HDF5, poisson_vtk, which is else loaded by the first field in a file or VTKHDF file. Throws
+/// EnvironmentError where it cannot be loaded.
+void load_vtk();
+
 /// Writes the same as write_vtu, as VTKHDF 1.0. ParaView 5.11 knows the file by the ending .hdf alone, and does not read it from a
 /// PVD file. It colours by no field when it opens the file. A slash in the name of an array of `of_all`, where HDF5 cannot have
 /// one, becomes "_".
@@ -98,7 +102,5 @@ struct PvdEntry {
 };
 /// Writes a collection of data sets (PVD). Throws EnvironmentError.
 void write_pvd(std::filesystem::path const& path, std::vector<PvdEntry> const& entries);
-
-[[nodiscard]] std::string vtk_version();
 
 }  // namespace poisson::output

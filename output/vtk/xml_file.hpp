@@ -13,8 +13,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include <vtkDataCompressor.h>
-#include <vtkSmartPointer.h>
 
 namespace poisson::output {
 
@@ -25,9 +23,9 @@ namespace poisson::output {
 /// blocks while another thread writes the batch before, so that memory is needed for some batches only, whatever the size of an
 /// array. The file appears under its final name only with `commit`. All functions throw EnvironmentError with file and reason.
 ///
-/// VTK's own writers compress and encode in one thread. Their raw data after the elements (<AppendedData>) would be a quarter
-/// smaller, but ParaView 5.11 with libexpat 2.5.0-1+deb12u2 or later stops there: "not well-formed (invalid token)" (libexpat issue
-/// 840, VTK issue 19258).
+/// VTK's own writers compress and encode in one thread, and take long to load. Their raw data after the elements (<AppendedData>)
+/// would be a quarter smaller, but ParaView 5.11 with libexpat 2.5.0-1+deb12u2 or later stops there: "not well-formed (invalid
+/// token)" (libexpat issue 840, VTK issue 19258).
 class XmlFile {
 public:
   /// `type` and `version` are those of the element VTKFile.
@@ -39,25 +37,21 @@ public:
   void commit();
 
 private:
-  /// What a thread works with.
-  struct Worker {
-    vtkSmartPointer<vtkDataCompressor> compressor;  ///< null: no compression
-    HostVector<unsigned char> packed;
-  };
-
-  /// A block as it stands in the file, before base64.
-  std::span<unsigned char const> packed(Worker& worker, std::span<unsigned char const> block);
+  /// Bytes that a block takes at most, as it stands in the file before base64.
+  [[nodiscard]] std::size_t most_packed() const;
+  /// A block as it stands in the file, before base64, in `memory`.
+  std::span<unsigned char const> packed(HostVector<unsigned char>& memory, std::span<unsigned char const> block) const;
   /// Has the first n characters of encoded_[filling_] written while the other one is filled.
   void write_encoded(std::size_t n);
   void wait();
 
   std::filesystem::path path_;
+  VtkCompression compression_;
   AtomicFile file_;
   FileBuffer buffer_;
-  std::size_t block_bytes_ = std::size_t{1} << 18;  ///< of an array, before compression
-  std::vector<Worker> workers_;                     ///< one for every thread
-  std::vector<HostVector<unsigned char>> memory_;   ///< of every thread, for blocks that are made
-  std::array<HostVector<char>, 2> encoded_;         ///< batches of blocks in base64
+  std::size_t block_bytes_;                                 ///< of an array, before compression
+  std::vector<HostVector<unsigned char>> memory_, packed_;  ///< of every thread, for blocks that are made and packed
+  std::array<HostVector<char>, 2> encoded_;                 ///< batches of blocks in base64
   std::size_t filling_ = 0;
   std::future<void> writing_;  ///< the last member: its end is waited for before what it uses is gone
 };

@@ -1,5 +1,7 @@
 """The layer rules of docs/architecture.md, read off the includes."""
 
+import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -7,8 +9,9 @@ import subprocess
 import pytest
 from conftest import CUBE, EXECUTABLE, ROOT
 
+FOLDER = pathlib.Path(EXECUTABLE).parent
 LAYERS = {"app": {"app", "assembly", "output", "gpu"}, "assembly": {"assembly", "gpu/core"}, "output": {"output", "gpu/core"}, "gpu": {"gpu"}}
-OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output", "assembly/dealii"}, r"netcdf": {"assembly/dealii"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
+OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output/vtk", "assembly/dealii"}, r"netcdf": {"assembly/dealii"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
           r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda", "gpu/peers/cuda"},
           r"mpi\.h": {"app/mpi"}, r"cairo": {"output/picture"}, r"(hdf5|H5)": {"output/vtk"}}
 # Rooms of a layer, lowest first: each may include itself and those before it.
@@ -98,29 +101,94 @@ def test_libraries_stay_with_their_owners():
 
 
 def test_hdf5_is_the_serial_one():
-    """deal.II's has MPI and the same functions; which one the program calls, the order of linking decides."""
+    """deal.II's has MPI and the same functions; which one a library calls, the order of linking decides."""
     try:
-        symbols = subprocess.run(["readelf", "--wide", "--dyn-syms", EXECUTABLE], capture_output=True, text=True, check=True).stdout
+        symbols = subprocess.run(["readelf", "--wide", "--dyn-syms", FOLDER / "libpoisson_vtk.so"], capture_output=True, text=True, check=True).stdout
     except FileNotFoundError:
         pytest.skip("no readelf")
     used = re.findall(r" (H5D\w+)@(\w+)", symbols)
     assert used and all(version.startswith("HDF5_SERIAL") for _, version in used), used
 
 
-def test_the_program_starts_without_dealii(poisson):
-    """Loading it takes most of a second; a box needs none of it."""
-    try:
-        needed = subprocess.run(["readelf", "--wide", "--dynamic", EXECUTABLE], capture_output=True, text=True, check=True).stdout
-    except FileNotFoundError:
-        pytest.skip("no readelf")
-    assert "(NEEDED)" in needed and "deal" not in needed and "trilinos" not in needed and "mpi" not in needed
+NO_FILES = ("--set", "output={vtk: {enabled: false}, picture: false, report: false}")
+# What is loaded only when it is needed: our libraries, and what they are for.
+MODULES = {"libpoisson_dealii.so": r"deal_?ii|trilinos|netcdf", "libpoisson_vtk.so": r"libvtk|hdf5", "libpoisson_cairo.so": r"cairo|X11|fontconfig",
+           "libpoisson_lapack.so": r"blas|lapack|gfortran", "libpoisson_mpi.so": r"libmpi|open-rte"}
+
+
+def libraries(poisson, *words):
+    """The libraries that a call of the program loads, now or later."""
+    log = poisson.directory / "loaded"
+    poisson(*words, env=os.environ | {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(log)})
+    found = set()
+    for path in poisson.directory.glob("loaded.*"):
+        found |= {pathlib.Path(name).name for name in re.findall(r"calling init: (/\S+)", path.read_text())}
+        path.unlink()
+    assert any(name.startswith("libstdc++") for name in found), found
+    return found
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("schema",), ("check", "case.yaml", *NO_FILES),
+                                   ("run", "case.yaml", "--output", "out", "--backend", "cpu", *NO_FILES),
+                                   ("run", "case.yaml", "--output", "out", "--backend", "cpu", "--set", "output={picture: false, vtk: {format: vtu, compression: best}}")],
+                         ids=lambda words: words[0] if len(words) < 9 else "files")
+def test_the_program_starts_with_few_libraries(poisson, words):
+    """Loading all of them takes longer than solving a small box."""
+    poisson.write(CUBE)
+    found = libraries(poisson, *words)
+    late = "|".join([*MODULES.values(), "libpoisson"])
+    assert not [name for name in found if re.search(late, name)]
+    cuda = {name for name in found if re.search(r"libcuda|libnv|libnccl", name)}  # `check` asks for a device
+    assert len(found - cuda) <= 20, found
+
+
+NEEDS = {"libpoisson_dealii.so": ("problem.mesh={generator: hyper_ball}",), "libpoisson_vtk.so": ("output.vtk={format: hdf}",),
+         "libpoisson_cairo.so": ("output.picture=true",), "libpoisson_lapack.so": ("analysis.svd=[{of: operator}]",)}
+
+
+def settings_that_need(module):
+    return [word for setting in ("output={picture: false, report: false}", *NEEDS[module]) for word in ("--set", setting)]
+
+
+@pytest.mark.parametrize("module", NEEDS)
+def test_what_needs_a_library_loads_it(poisson, module):
+    poisson.write(CUBE)
+    found = libraries(poisson, "run", "case.yaml", "--output", "out", "--backend", "cpu", *settings_that_need(module))
+    assert {name for name in found if name.startswith("libpoisson_")} == {module}
+    assert any(re.search(MODULES[module], name) for name in found - {module})
+
+
+@pytest.mark.parametrize("module", NEEDS)
+def test_a_library_that_is_missing_is_told_before_there_is_work_to_lose(poisson, module):
+    """Another library of that name, too; of libraries that nothing needs nothing is said."""
     alone = shutil.copy(EXECUTABLE, poisson.directory / "alone")
     config = poisson.write(CUBE)
-    done = subprocess.run([alone, "run", config, "--output", "box", "--quiet"], cwd=poisson.directory)
-    assert done.returncode == 0
-    done = subprocess.run([alone, "run", config, "--output", "ball", "--quiet", "--set", "problem.mesh={generator: hyper_ball}"],
-                          cwd=poisson.directory, capture_output=True, text=True)
-    assert done.returncode == 3 and "libpoisson_dealii.so" in done.stderr and "beside the program" in done.stderr
+
+    def run(command, *words):
+        return subprocess.run([alone, command, config, "--quiet", *words], cwd=poisson.directory, capture_output=True, text=True, timeout=100)
+
+    def refused(command, reason, *words):
+        done = run(command, *settings_that_need(module), *words)
+        return done.returncode == 3 and all(text in done.stderr for text in (module, "beside the program", reason)) and done.stderr.count("poisson: error: ") == 1
+
+    assert run("run", "--output", "box", *NO_FILES).returncode == 0
+    assert refused("check", "No such file") and refused("run", "No such file", "--output", "out")
+    (poisson.directory / module).write_bytes(b"no library")
+    assert refused("run", "file too short", "--output", "out")
+    assert not (poisson.directory / "out").exists()
+
+
+def test_libraries_are_found_from_anywhere(poisson):
+    """By a link to the program, and in the folder lib beside that of the program, as an installation has them."""
+    config = poisson.write(CUBE)
+    (poisson.directory / "link").symlink_to(EXECUTABLE)
+    for folder in ("bin", "lib", "elsewhere"):
+        (poisson.directory / folder).mkdir()
+    installed = shutil.copy(EXECUTABLE, poisson.directory / "bin")
+    (poisson.directory / "lib/libpoisson_cairo.so").symlink_to(FOLDER / "libpoisson_cairo.so")
+    for number, program in enumerate((poisson.directory / "link", installed)):
+        subprocess.run([program, "run", config, "--output", f"out{number}", "--quiet", *settings_that_need("libpoisson_cairo.so")],
+                       cwd=poisson.directory / "elsewhere", check=True, timeout=100)
 
 
 def test_no_cuda_switches_outside_core():

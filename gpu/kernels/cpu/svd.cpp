@@ -207,12 +207,12 @@ public:
     int info = 0;
     for (int k = 0; k < q; ++k)
       std::fill_n(t + k * ldt, q, 0.0);
-    dgeqrt3_(&rows, &q, a, &leading, t, &t_leading, &info);
+    lapack().dgeqrt3(&rows, &q, a, &leading, t, &t_leading, &info);
     assert(info == 0);
     int const rest = w - q;
     if (rest > 0) {
       std::vector<double> work(static_cast<std::size_t>(rest) * static_cast<std::size_t>(q));
-      dlarfb_("L", "T", "F", "C", &rows, &rest, &q, a, &leading, t, &t_leading, a + q * lda, &leading, work.data(), &rest);
+      lapack().dlarfb("L", "T", "F", "C", &rows, &rest, &q, a, &leading, t, &t_leading, a + q * lda, &leading, work.data(), &rest);
     }
     for (int k = 0; k < w; ++k) {
       double* const column = a + k * lda;

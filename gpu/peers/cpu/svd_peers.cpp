@@ -20,8 +20,8 @@ Svd lapack_svd(DenseMatrix a, bool vectors) {
   int lwork = -1, info = 0;
   for (int call = 0; call < 2; ++call) {  // the first asks for the size of the workspace
     auto const start = std::chrono::steady_clock::now();
-    dgesdd_(vectors ? "S" : "N", &m, &n, a.values.data(), &m, result.values.data(), u.values.data(), &m, vt.values.data(), &n,
-            work.data(), &lwork, iwork.data(), &info);
+    lapack().dgesdd(vectors ? "S" : "N", &m, &n, a.values.data(), &m, result.values.data(), u.values.data(), &m, vt.values.data(),
+                    &n, work.data(), &lwork, iwork.data(), &info);
     result.seconds.total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (info != 0)
       throw EnvironmentError("LAPACK's dgesdd failed with info = " + std::to_string(info));

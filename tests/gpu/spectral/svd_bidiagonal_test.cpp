@@ -108,7 +108,7 @@ std::vector<double> reference_values(Input const& input) {
   e.push_back(0);
   int const n = static_cast<int>(d.size());
   int info = 0;
-  dlasq1_(&n, d.data(), e.data(), work.data(), &info);
+  lapack().dlasq1(&n, d.data(), e.data(), work.data(), &info);
   EXPECT_EQ(info, 0);
   return d;
 }

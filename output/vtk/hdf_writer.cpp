@@ -1,4 +1,4 @@
-#include "output/vtk/hdf_file.hpp"
+#include "output/vtk/hdf_writer.hpp"
 
 #include "gpu/core/error.hpp"
 
@@ -70,12 +70,12 @@ std::string hdf_message() {
 
 }  // namespace
 
-HdfFile::Packer::~Packer() {
+HdfWriter::Packer::~Packer() {
   deflateEnd(&stream_);
   deflateEnd(&sample_);
 }
 
-void HdfFile::Packer::prepare() {
+void HdfWriter::Packer::prepare() {
   constexpr int largest_window = 15, most_memory = 9;
   for (z_stream* const stream : {&stream_, &sample_})
     if (stream->state == nullptr && deflateInit2(stream, deflate_level(VtkCompression::fast), Z_DEFLATED, largest_window,
@@ -84,7 +84,7 @@ void HdfFile::Packer::prepare() {
   ready_ = true;
 }
 
-bool HdfFile::Packer::is_noise(std::span<unsigned char const> bytes) {
+bool HdfWriter::Packer::is_noise(std::span<unsigned char const> bytes) {
   unsigned char out[3840];  // a sixteenth less than the sample
   std::size_t const n = std::min<std::size_t>(bytes.size(), 4096);
   deflateReset(&sample_);
@@ -95,8 +95,8 @@ bool HdfFile::Packer::is_noise(std::span<unsigned char const> bytes) {
   return deflate(&sample_, Z_FINISH) != Z_STREAM_END;
 }
 
-std::span<unsigned char const> HdfFile::Packer::pack(std::span<unsigned char const> block, std::size_t chunk_bytes,
-                                                     std::size_t value_bytes, VtkCompression compression) {
+std::span<unsigned char const> HdfWriter::Packer::pack(std::span<unsigned char const> block, std::size_t chunk_bytes,
+                                                       std::size_t value_bytes, VtkCompression compression) {
   if (!ready_)
     prepare();
   // First bytes of all values, then their second bytes, and so on.
@@ -128,7 +128,7 @@ std::span<unsigned char const> HdfFile::Packer::pack(std::span<unsigned char con
   return {packed_.data(), packed_.size() - stream_.avail_out};
 }
 
-HdfFile::HdfFile(std::filesystem::path const& path, std::string const& type, VtkOptions const& options)
+HdfWriter::HdfWriter(std::filesystem::path const& path, std::string const& type, VtkOptions const& options)
     : path_(path),
       compression_(options.compression),
       file_(path),
@@ -147,26 +147,26 @@ HdfFile::HdfFile(std::filesystem::path const& path, std::string const& type, Vtk
   attribute("Type", text.get(), taken(H5Screate(H5S_SCALAR), H5Sclose).get(), type.c_str());
 }
 
-HdfHandle HdfFile::taken(hid_t id, herr_t (*close)(hid_t)) {
+HdfHandle HdfWriter::taken(hid_t id, herr_t (*close)(hid_t)) {
   HdfHandle handle(id, close);
   check(id >= 0);
   return handle;
 }
 
-void HdfFile::check(bool good) {
+void HdfWriter::check(bool good) {
   if (storage_.error() != 0)
     throw_write_error(path_, storage_.error());
   if (!good)
     throw EnvironmentError("cannot write '" + path_.string() + "': " + hdf_message());
 }
 
-void HdfFile::attribute(char const* name, hid_t type, hid_t space, void const* value) {
+void HdfWriter::attribute(char const* name, hid_t type, hid_t space, void const* value) {
   HdfHandle made = taken(H5Acreate2(root_.get(), name, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
   check(H5Awrite(made.get(), type, value) >= 0);
   check(made.close());
 }
 
-void HdfFile::group(std::string const& name) {
+void HdfWriter::group(std::string const& name) {
   QuietHdf const quiet;
   HdfHandle const properties = taken(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
   check(H5Pset_obj_track_times(properties.get(), false) >= 0 &&
@@ -175,7 +175,7 @@ void HdfFile::group(std::string const& name) {
   check(made.close());
 }
 
-void HdfFile::strings(std::string const& name, std::vector<std::string> const& texts) {
+void HdfWriter::strings(std::string const& name, std::vector<std::string> const& texts) {
   QuietHdf const quiet;
   HdfHandle const type = taken(H5Tcopy(H5T_C_S1), H5Tclose);
   check(H5Tset_size(type.get(), H5T_VARIABLE) >= 0);
@@ -193,13 +193,13 @@ void HdfFile::strings(std::string const& name, std::vector<std::string> const& t
   check(data_set.close());
 }
 
-HdfFile::Layout HdfFile::layout_of(DataArray const& array) const {
+HdfWriter::Layout HdfWriter::layout_of(DataArray const& array) const {
   std::size_t const n_rows = array.bytes() / row_bytes(array);
   return {std::min(n_rows, std::max<std::size_t>(block_bytes / row_bytes(array), 1)),
           compression_ != VtkCompression::none && array.bytes() >= small_array};
 }
 
-HdfHandle HdfFile::new_data_set(DataArray const& array, Layout const& layout) {
+HdfHandle HdfWriter::new_data_set(DataArray const& array, Layout const& layout) {
   HdfHandle const properties = taken(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   check(H5Pset_obj_track_times(properties.get(), false) >= 0 && H5Pset_fill_time(properties.get(), H5D_FILL_TIME_NEVER) >= 0);
   if (layout.in_chunks) {
@@ -215,7 +215,7 @@ HdfHandle HdfFile::new_data_set(DataArray const& array, Layout const& layout) {
       H5Dclose);
 }
 
-void HdfFile::array(DataArray const& array) {
+void HdfWriter::array(DataArray const& array) {
   QuietHdf const quiet;
   Layout const layout = layout_of(array);
   HdfHandle data_set = new_data_set(array, layout);
@@ -226,7 +226,7 @@ void HdfFile::array(DataArray const& array) {
   check(data_set.close());
 }
 
-void HdfFile::fill(Batch& batch, DataArray const& array, Layout const& layout, std::size_t first, std::size_t count) {
+void HdfWriter::fill(Batch& batch, DataArray const& array, Layout const& layout, std::size_t first, std::size_t count) {
   std::size_t const block = layout.rows * row_bytes(array);
   batch.stride = layout.in_chunks ? deflate_space(block) : block;
   batch.sizes.resize(count);
@@ -245,7 +245,7 @@ void HdfFile::fill(Batch& batch, DataArray const& array, Layout const& layout, s
       });
 }
 
-void HdfFile::write_values(DataArray const& array, hid_t data_set, Layout const& layout) {
+void HdfWriter::write_values(DataArray const& array, hid_t data_set, Layout const& layout) {
   std::size_t const block = layout.rows * row_bytes(array), n_blocks = (array.bytes() + block - 1) / block;
   std::size_t const most = std::max<std::size_t>(blocks_of_a_batch(block), 1);
   std::size_t filling = 0;
@@ -267,7 +267,7 @@ void HdfFile::write_values(DataArray const& array, hid_t data_set, Layout const&
   writing.get();
 }
 
-void HdfFile::begin(DataArray const& shape) {
+void HdfWriter::begin(DataArray const& shape) {
   QuietHdf const quiet;
   shape_ = shape;
   layout_ = layout_of(shape);
@@ -278,7 +278,7 @@ void HdfFile::begin(DataArray const& shape) {
   pending_.resize(block > 0 ? std::min(shape_.bytes(), std::max<std::size_t>(blocks_of_a_batch(block), 1) * block) : 0);
 }
 
-void HdfFile::add(std::span<unsigned char const> bytes) {
+void HdfWriter::add(std::span<unsigned char const> bytes) {
   while (!bytes.empty()) {
     std::size_t const n = std::min(bytes.size(), pending_.size() - n_pending_);
     std::copy_n(bytes.begin(), n, pending_.begin() + static_cast<std::ptrdiff_t>(n_pending_));
@@ -289,7 +289,7 @@ void HdfFile::add(std::span<unsigned char const> bytes) {
   }
 }
 
-void HdfFile::flush() {
+void HdfWriter::flush() {
   if (n_pending_ == 0)
     return;
   QuietHdf const quiet;
@@ -307,20 +307,20 @@ void HdfFile::flush() {
   n_pending_ = 0;
 }
 
-void HdfFile::end() {
+void HdfWriter::end() {
   flush();
   QuietHdf const quiet;
   check(open_.close());
 }
 
-void HdfFile::write_chunks(Batch const& batch, hid_t data_set, std::size_t first, std::size_t rows) {
+void HdfWriter::write_chunks(Batch const& batch, hid_t data_set, std::size_t first, std::size_t rows) {
   for (std::size_t b = 0; b < batch.sizes.size(); ++b) {
     hsize_t const place[2] = {(first + b) * rows, 0};
     check(H5Dwrite_chunk(data_set, H5P_DEFAULT, 0, place, batch.sizes[b], batch.bytes.data() + b * batch.stride) >= 0);
   }
 }
 
-void HdfFile::write_rows(Batch const& batch, DataArray const& array, hid_t data_set, std::size_t first_row) {
+void HdfWriter::write_rows(Batch const& batch, DataArray const& array, hid_t data_set, std::size_t first_row) {
   std::size_t bytes = 0;
   for (std::size_t const size : batch.sizes)
     bytes += size;
@@ -332,7 +332,7 @@ void HdfFile::write_rows(Batch const& batch, DataArray const& array, hid_t data_
   check(H5Dwrite(data_set, hdf_type(array.type), memory.get(), space.get(), H5P_DEFAULT, batch.bytes.data()) >= 0);
 }
 
-void HdfFile::commit() {
+void HdfWriter::commit() {
   QuietHdf const quiet;
   check(root_.close());
   check(hdf_.close());

@@ -1,0 +1,27 @@
+#include "gpu/core/module.hpp"
+
+#include <dlfcn.h>
+#include <filesystem>
+#include <system_error>
+
+namespace poisson {
+
+void* load_module(std::string const& name, bool visible, std::string& missing) {
+  std::string const file = "lib" + name + ".so";
+  std::error_code ignored;
+  // The program itself, by whatever links it was started.
+  auto const folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  std::string path = file;
+  for (auto const& there : {folder, folder.parent_path() / "lib"})
+    if (path == file && exists(there / file, ignored))
+      path = there / file;
+  // Functions of the libraries behind it are looked up when they are called: most never are. Its own are looked up now, as it is
+  // linked with -z now: one that is missing is told before there is work to lose.
+  void* const library = dlopen(path.c_str(), RTLD_LAZY | (visible ? RTLD_GLOBAL : RTLD_LOCAL));
+  void* const entry = library == nullptr ? nullptr : dlsym(library, name.c_str());
+  if (entry == nullptr)
+    missing = dlerror();
+  return entry;
+}
+
+}  // namespace poisson

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "gpu/core/error.hpp"
+
+#include <string>
+#include <utility>
+
+namespace poisson {
+
+/// Loads lib`name`.so: from the folder of the program, or lib beside that folder, or from where the system looks for libraries.
+/// With `visible`, libraries that are loaded later find its symbols. Returns its function `name`; null, with the reason in
+/// `missing`, where there is none. The library is never unloaded.
+[[nodiscard]] void* load_module(std::string const& name, bool visible, std::string& missing);
+
+/// A part of the program in a library of its own, which is loaded when such an object is made. It has what needs libraries that
+/// take long to load. Its one entry, extern "C" and named as the library, returns what it can do: `Functions`, a struct of pointers
+/// to functions. poisson_module (tools/poisson_settings.cmake) builds it.
+template <class Functions>
+class Module {
+public:
+  using Entry = Functions const* (*)();
+
+  /// `linked`: the entry where it is linked, as in tests, declared weak; else null. `purpose` is what the library is for, in
+  /// messages.
+  Module(std::string const& name, Entry linked, std::string purpose, bool visible = false) : purpose_(std::move(purpose)) {
+    Entry const entry = linked != nullptr ? linked : reinterpret_cast<Entry>(load_module(name, visible, missing_));
+    functions_ = entry != nullptr ? entry() : nullptr;
+  }
+
+  /// Why it cannot be used; empty where it can.
+  [[nodiscard]] std::string const& missing() const { return missing_; }
+  /// Throws EnvironmentError, which says what is missing, where the library cannot be loaded.
+  [[nodiscard]] Functions const& functions() const {
+    if (functions_ == nullptr)
+      throw EnvironmentError("the library for " + purpose_ + " cannot be loaded; it belongs beside the program: " + missing_);
+    return *functions_;
+  }
+
+private:
+  std::string purpose_, missing_;
+  Functions const* functions_ = nullptr;
+};
+
+}  // namespace poisson
