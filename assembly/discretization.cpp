@@ -5,6 +5,7 @@
 #include "assembly/space/prolongation.hpp"
 #include "assembly/space/space.hpp"
 #include "assembly/system/boundary_flux.hpp"
+#include "assembly/system/box_boundary.hpp"
 #include "assembly/system/data_check.hpp"
 #include "assembly/system/evaluation.hpp"
 #include "assembly/system/integrals.hpp"
@@ -100,7 +101,7 @@ Emptied count_emptied(MeshCounts const& counts, ProblemData const& data, int ord
 
 /// What a process with deal.II holds more when it has made its first mesh: code of libraries, of which a page counts from its first
 /// use on. And what every run holds more in the end: code, stacks of threads, small objects.
-constexpr std::int64_t dealii_code = 10 << 20, other_code = 4 << 20;
+constexpr std::int64_t dealii_code = 8 << 20, other_code = 6 << 20;
 
 /// `held`: what the process held before and after the coarse mesh was made.
 struct Held {
@@ -860,6 +861,20 @@ Quantities Discretization::quantities(std::span<double const> u, std::span<std::
   auto result = solution_quantities(impl_->space, impl_->element, impl_->data, u, counted, u_low);
   return_freed_memory();  // many small pieces
   return result;
+}
+
+std::map<unsigned, BoundaryFlux> Discretization::box_boundary_fluxes(NodesOfBox const& u) const {
+  return assembly::box_boundary_fluxes(impl_->space, impl_->element, impl_->data, u);
+}
+
+std::array<double, 3> Discretization::point(std::int64_t unknown) const {
+  return impl_->space.point(unknown);
+}
+
+std::optional<Discretization::ExactCode> Discretization::exact_code() const {
+  if (!impl_->data.exact || !impl_->data.exact->is_code())
+    return std::nullopt;
+  return ExactCode{impl_->data.exact->code(), points_of_exact(impl_->space)};
 }
 
 ExtremePlaces Discretization::extreme_places(std::span<double const> u, double low, double high) const {

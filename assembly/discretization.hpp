@@ -244,6 +244,17 @@ public:
   /// with counted[i] != 0 (empty: all). Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u, std::span<std::uint8_t const> counted = {},
                                       std::span<double const> u_low = {}) const;
+  /// What quantities() tells of the boundary of a whole box, from u near its sides; see system/box_boundary.hpp.
+  [[nodiscard]] std::map<unsigned, BoundaryFlux> box_boundary_fluxes(NodesOfBox const& u) const;
+  /// The node of an unknown.
+  [[nodiscard]] std::array<double, 3> point(std::int64_t unknown) const;
+  /// `exact` for evaluations on the backend, and the Gauss points per direction of errors() and mean_of_exact(). Returns nothing
+  /// where it is not set, or only the host can evaluate it.
+  struct ExactCode {
+    ExpressionCode code;
+    int points = 0;
+  };
+  [[nodiscard]] std::optional<ExactCode> exact_code() const;
   /// Finds the first node, by z, then y, then x, of those with u <= low, and the first of those with u >= high.
   [[nodiscard]] ExtremePlaces extreme_places(std::span<double const> u, double low, double high) const;
   /// The nodes and cells to be written, and u, the coefficient and the flux on them, and what `more` asks for.

@@ -202,7 +202,7 @@ BenchMatrix rows_of_problem(Context& context, RunConfig config, Team& team) {
   System system(mesh, team, config, plan_for(mesh, team, config, context.backend()), [&]() -> Context& { return context; });
   BenchMatrix result = in_memory_of(context, system.take_rows(), team);
   result.rows.numbers = mesh.row_numbers();
-  result.rhs = system.rhs();
+  result.rhs.assign(system.rhs().host().begin(), system.rhs().host().end());
   result.constant_null_space = system.is_singular();
   return result;
 }

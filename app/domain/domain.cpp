@@ -491,13 +491,12 @@ std::vector<std::int64_t> Domain::row_numbers() const {
   return numbers;
 }
 
-std::span<double const> Domain::of_own_cells(HostVector<double> const& values, HostVector<double>& storage) const {
-  if (is_whole())
-    return values;
-  storage.clear();
+HostVector<double> Domain::of_own_cells(std::span<double const> values) const {
+  HostVector<double> result;
+  result.reserve(in_own.size());
   for (std::int32_t const place : in_own)
-    storage.push_back(values[static_cast<std::size_t>(place)]);
-  return storage;
+    result.push_back(values[static_cast<std::size_t>(place)]);
+  return result;
 }
 
 std::vector<std::uint8_t> Domain::have_rows() const {

@@ -38,8 +38,8 @@ struct Domain {
   std::shared_ptr<assembly::LatticePieces const> pieces;   ///< the same; who has which
 
   [[nodiscard]] bool is_whole() const { return around != nullptr && around == own; }
-  /// The values at the unknowns of `own` among values at those of `around`. Where both are one, `storage` stays as it is.
-  [[nodiscard]] std::span<double const> of_own_cells(HostVector<double> const& values, HostVector<double>& storage) const;
+  /// The values at the unknowns of `own` among values at those of `around`, where these are two.
+  [[nodiscard]] HostVector<double> of_own_cells(std::span<double const> values) const;
   /// How many unknowns `around` has; and the row of one of them, or n_rows and its number among the ghosts.
   [[nodiscard]] std::size_t n_around() const { return is_whole() ? static_cast<std::size_t>(n_rows) : places.size(); }
   [[nodiscard]] std::int64_t place(std::size_t unknown) const {

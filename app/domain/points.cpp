@@ -125,7 +125,7 @@ void DomainPoints::take_sides() {
   }
 }
 
-std::vector<assembly::PointValues> DomainPoints::values(std::span<double const> u) const {
+std::vector<assembly::PointValues> DomainPoints::values(SolutionValues const& u) const {
   std::vector<FoundAt<assembly::PointValues>> found;
   team_.together([&] {
     std::vector<assembly::LocatedPoint> here;
@@ -136,7 +136,7 @@ std::vector<assembly::PointValues> DomainPoints::values(std::span<double const> 
       }
     if (here.empty())
       return;
-    auto const values = mesh_.own->values_at(u, here);
+    auto const values = mesh_.own->values_at(u.host_of_own_cells(), here);
     for (std::size_t i = 0; i < found.size(); ++i)
       found[i].values = values[i];
   });
@@ -145,7 +145,9 @@ std::vector<assembly::PointValues> DomainPoints::values(std::span<double const> 
   return values;
 }
 
-HostVector<double> sample_of(Domain const& mesh, Team& team, std::span<double const> u, assembly::Lattice const& lattice) {
+HostVector<double> sample_of(Team& team, SolutionValues const& values, assembly::Lattice const& lattice) {
+  Domain const& mesh = values.mesh();
+  std::span<double const> const u = values.host_of_own_cells();
   if (mesh.is_whole())
     return mesh.own->sample(u, lattice);
   auto const n = static_cast<std::size_t>(lattice.size());

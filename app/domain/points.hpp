@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/domain/domain.hpp"
+#include "app/domain/solution_values.hpp"
 #include "app/launch/team.hpp"
 #include "assembly/discretization.hpp"
 
@@ -23,8 +24,8 @@ public:
   /// Where k jumps, the sides that are taken, as on one rank. Cells have their numbers in the whole mesh.
   [[nodiscard]] std::vector<assembly::ChosenSide> const& sides() const { return sides_; }
   /// The solution at each point that is in the mesh, on the first rank: in the cell that has the lowest number in the whole mesh,
-  /// or which `sides` says, as on one rank. `u`: of the unknowns of own cells.
-  [[nodiscard]] std::vector<assembly::PointValues> values(std::span<double const> u) const;
+  /// or which `sides` says, as on one rank. It is collective.
+  [[nodiscard]] std::vector<assembly::PointValues> values(SolutionValues const& u) const;
 
 private:
   void find(std::vector<std::array<double, 3>> const& points);
@@ -39,9 +40,8 @@ private:
 };
 
 /// On the first rank: the solution at the points of a lattice, as Discretization::sample gives it on one rank; other ranks get
-/// nothing. `u`: of the unknowns of own cells. Collective. Throws EnvironmentError, Interrupted.
-[[nodiscard]] HostVector<double> sample_of(Domain const& mesh, Team& team, std::span<double const> u,
-                                           assembly::Lattice const& lattice);
+/// nothing. Collective. Throws EnvironmentError, Interrupted.
+[[nodiscard]] HostVector<double> sample_of(Team& team, SolutionValues const& u, assembly::Lattice const& lattice);
 
 /// The bounding box of the whole mesh. Collective.
 [[nodiscard]] assembly::Extent extent_of(Domain const& mesh, Team& team);

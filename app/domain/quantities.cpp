@@ -89,10 +89,37 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
   return all;
 }
 
+/// The quantities of a box that one rank has, from where u is.
+assembly::Quantities quantities_of_box(SolutionValues const& values) {
+  BoxSolution const& box = *values.box();
+  assembly::Discretization const& mesh = *values.mesh().own;
+  double const* const u = values.on_backend();
+  assembly::Quantities result;
+  ValueRange const range = box.range(u);
+  result.min = range.min;
+  result.max = range.max;
+  ExtremeNodes const places = box.first_places(u, result.most_low(), result.least_high());
+  result.min_at = mesh.point(places.low);
+  result.max_at = mesh.point(places.high);
+  BoxSolution::Integrals const sums = box.integrals(u);
+  result.integral_u = sums.u;
+  result.mean = sums.u / sums.volume;
+  result.energy = 0.5 * sums.gradients;
+  unsigned const material = *mesh.summary().material_ids.begin();
+  result.volumes[material] = sums.volume;
+  result.materials[material] = {result.min, result.max, result.integral_u, result.energy};
+  result.boundaries =
+      mesh.box_boundary_fluxes([&](auto const& first, auto const& count, auto& part) { box.copy_part(u, first, count, part); });
+  return result;
+}
+
 }  // namespace
 
-assembly::Quantities quantities_of(Domain const& mesh, Team& team, std::span<double const> u_around, std::span<double const> u,
-                                   std::span<double const> u_low) {
+assembly::Quantities quantities_of(Team& team, SolutionValues const& values) {
+  Domain const& mesh = values.mesh();
+  if (values.box() != nullptr && values.around().low.empty())
+    return quantities_of_box(values);
+  std::span<double const> const u_low = values.around().low.host(), u_around = values.host(), u = values.host_of_own_cells();
   if (mesh.is_whole())
     return mesh.own->quantities(u, {}, u_low);
   std::optional<assembly::Quantities> mine;
@@ -178,18 +205,34 @@ assembly::DataFindings data_of(Domain const& mesh, Team& team, RunConfig const& 
   return all;
 }
 
-std::pair<double, double> range_of_k(Domain const& mesh, Team& team, std::span<double const> u_around) {
+std::pair<double, double> range_of_k(Team& team, SolutionValues const& u) {
+  Domain const& mesh = u.mesh();
   std::array<double, 2> mine{std::numeric_limits<double>::infinity(), 0};
   team.together([&] {
     if (!mesh.around)
       return;
-    auto const residual = mesh.around->residual(u_around, {});
+    auto const residual = mesh.around->residual(u.host(), {});
     mine = {residual.smallest_k, residual.largest_k};
   });
   return {-max_over(team.communicator(), -mine[0]), max_over(team.communicator(), mine[1])};
 }
 
-assembly::ErrorNorms errors_of(Domain const& mesh, Team& team, std::span<double const> u) {
+assembly::ErrorNorms errors_of(Team& team, SolutionValues const& values) {
+  Domain const& mesh = values.mesh();
+  if (auto const exact = values.box() != nullptr ? mesh.own->exact_code() : std::nullopt)
+    try {
+      BoxSolution const& box = *values.box();
+      double shift = 0;
+      if (mesh.own->is_pure_neumann()) {
+        BoxSolution::Mean const mean = box.mean_of_exact(exact->code, exact->points);
+        shift = mean.integral / mean.volume;
+      }
+      BoxSolution::Errors const errors = box.errors(values.on_backend(), exact->code, shift, exact->points);
+      return {std::sqrt(errors.squares), std::sqrt(errors.squares_of_gradients), errors.largest};
+    } catch (DataError const& error) {
+      mesh.own->refuse(error);
+    }
+  std::span<double const> const u = values.host_of_own_cells();
   if (mesh.is_whole())  // sqrt(x * x) may be another number than x
     return mesh.own->errors(u);
   assembly::ErrorNorms mine;

@@ -226,7 +226,7 @@ void restrict_to_free(Domain const& mesh, Team& team, HostVector<double>& f) {
     f[static_cast<std::size_t>(value.row)] += value.value;
 }
 
-void hold_first_unknown(Domain const& mesh, Team& team, RankRows& rows, HostVector<double>& rhs) {
+void hold_first_unknown(Domain const& mesh, Team& team, RankRows& rows, Field& rhs) {
   // It has no Dirichlet value, and of unknowns that are tied to each other the lowest stays.
   RankRow mine{-1, 0};  // where it is here
   for (std::size_t i = 0; i < mesh.places.size(); ++i)
@@ -247,7 +247,7 @@ void hold_first_unknown(Domain const& mesh, Team& team, RankRows& rows, HostVect
       }
     rows.matrix = std::move(matrix);
     if (mine.rank >= 0)
-      rhs[static_cast<std::size_t>(mine.row)] = 0;
+      rhs.change_on_host()[static_cast<std::size_t>(mine.row)] = 0;
   });
 }
 

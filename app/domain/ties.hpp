@@ -2,6 +2,7 @@
 
 #include "app/launch/team.hpp"
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/rank_rows.hpp"
 
@@ -41,6 +42,6 @@ void restrict_to_free(Domain const& mesh, Team& team, HostVector<double>& f);
 
 /// Holds the unknown with the lowest number, in a matrix that is singular but for rows of tied unknowns. The row and column of this
 /// unknown keep the diagonal entry alone, and its right-hand side becomes 0, as on one rank. Collective.
-void hold_first_unknown(Domain const& mesh, Team& team, RankRows& rows, HostVector<double>& rhs);
+void hold_first_unknown(Domain const& mesh, Team& team, RankRows& rows, Field& rhs);
 
 }  // namespace poisson::app

@@ -21,7 +21,7 @@ public:
   [[nodiscard]] std::vector<std::string> names() const override { return {snapshot_file}; }
   void keep(Solution const& solution, std::filesystem::path const&) override {
     if (solution.finite)
-      unknowns_ = gathered_values(solution.mesh.of_own_rows(solution.u_around), solution.mesh.row_numbers(), solution.team);
+      unknowns_ = gathered_values(solution.mesh.of_own_rows(solution.u.host()), solution.mesh.row_numbers(), solution.team);
   }
   void write(Solution const&, RunLog&, ResultsDirectory& directory) override {
     if (!unknowns_.empty())

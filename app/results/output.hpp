@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/domain/domain.hpp"
+#include "app/domain/solution_values.hpp"
 #include "app/io/results_directory.hpp"
 #include "app/launch/team.hpp"
 #include "app/results/run_log.hpp"
@@ -23,8 +24,8 @@ struct Solution {
   Domain const& mesh;
   Team& team;
   ResultRecord const& record;
-  std::span<double const> u_around, u;  ///< at the unknowns of mesh.around and of mesh.own
-  bool finite = false;                  ///< u is finite, on all ranks
+  SolutionValues const& u;
+  bool finite = false;  ///< u is finite, on all ranks
   /// On the first rank, at requested_points: null outside of the mesh. Empty if they were not evaluated.
   std::vector<assembly::PointValues const*> at_points{};
   std::optional<SolutionOutput> own_cells{};  ///< while outputs take fields; none on a rank without cells

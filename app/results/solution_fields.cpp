@@ -80,7 +80,7 @@ HostVector<double> flux_at_own_nodes(Solution const& solution, RunConfig const& 
   HostVector<double> around, result;
   solution.team.together([&] {
     if (mesh.around)
-      around = mesh.around->flux_at_nodes(solution.u_around, output_nodes(config));
+      around = mesh.around->flux_at_nodes(solution.u.host(), output_nodes(config));
     result.resize(3 * mesh.in_own.size());
   });
   std::vector<std::array<double, 3>> rows(static_cast<std::size_t>(mesh.n_rows));
@@ -147,7 +147,8 @@ std::optional<SolutionOutput> solution_output(Solution const& solution, RunConfi
       return;
     auto const places = output_nodes(config);
     assembly::Discretization const& own = *solution.mesh.own;
-    result = {own.output_mesh(places), own.fields(solution.u, places, {with_flux, config.output.writes(SolutionField::gradient)})};
+    result = {own.output_mesh(places),
+              own.fields(solution.u.host_of_own_cells(), places, {with_flux, config.output.writes(SolutionField::gradient)})};
     if (!flux.empty())
       result->fields.flux_points = std::move(flux);
   });

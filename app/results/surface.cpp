@@ -15,12 +15,12 @@ namespace {
 assembly::BoundarySurface gathered_surface(Solution const& solution) {
   Domain const& mesh = solution.mesh;
   if (mesh.is_whole())
-    return mesh.own->surface(solution.u);
+    return mesh.own->surface(solution.u.host_of_own_cells());
   assembly::BoundarySurface mine;
   solution.team.together([&] {
     if (!mesh.own)
       return;
-    mine = mesh.own->surface(solution.u);
+    mine = mesh.own->surface(solution.u.host_of_own_cells());
     for (std::int64_t& unknown : mine.unknowns)
       unknown = mesh.unknown_of_whole(unknown);
   });

@@ -114,7 +114,7 @@ private:
 
   void answer(AnalysisRequest const& request) {
     if (request.what == AnalysisRequest::What::samples) {
-      samples_ = sample_of(parts_.mesh, parts_.team, parts_.u, request.lattice);
+      samples_ = sample_of(parts_.team, parts_.u, request.lattice);
       return;
     }
     parts_.team.together([&] {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/domain/domain.hpp"
+#include "app/domain/solution_values.hpp"
 #include "app/io/console.hpp"
 #include "app/io/results_directory.hpp"
 #include "app/launch/team.hpp"
@@ -10,7 +11,6 @@
 #include "gpu/core/context.hpp"
 
 #include <exception>
-#include <span>
 
 namespace poisson::app {
 
@@ -21,8 +21,8 @@ struct AnalysedParts {
   Team& team;
   System const& system;
   SharedMatrix const& matrix;
-  std::span<double const> u;  ///< of the unknowns of own cells
-  assembly::Extent extent;    ///< of the whole mesh
+  SolutionValues const& u;
+  assembly::Extent extent;  ///< of the whole mesh
 };
 
 /// The analyses of a run. The first rank makes them, into record.analysis and its directory, which is null on the others; these

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace poisson::app {
 
@@ -39,21 +40,28 @@ std::string warning_of(Balance const& balance, bool all_given, std::pair<double,
 
 }  // namespace
 
-void add_to_pair(double value, double& high, double& low) {
-  DoubleDouble const sum = DoubleDouble{high, low} + value;
-  high = sum.hi;
-  low = sum.lo;
+void add(Field const& d, double sign, FieldPair& to, bool extends) {
+  if (extends && to.low.empty())
+    to.low = Field(HostVector<double>(static_cast<std::size_t>(to.high.size()), 0.0));
+  std::span<double const> const values = d.host();
+  std::span<double> const high = to.high.change_on_host(), low = to.low.change_on_host();
+  for (std::size_t i = 0; i < high.size(); ++i) {
+    DoubleDouble const sum = DoubleDouble{high[i], low.empty() ? 0 : low[i]} + sign * values[i];
+    high[i] = sum.hi;
+    if (!low.empty())
+      low[i] = sum.lo;
+  }
 }
 
-void settle_balance(SystemSolver& solver, std::span<double const> b, CorrectedSolution const& solution, bool all_given,
+void settle_balance(SystemSolver& solver, Field const& b, CorrectedSolution const& solution, bool all_given,
                     std::function<std::pair<double, double>()> const& range_of_k, assembly::Quantities& quantities) {
   RunLog& log = solver.log();
   ResultRecord& record = log.record;
   double const tolerance = record.solver.tolerance;
   Communicator& ranks = solver.team().communicator();
-  auto const total = [&](std::span<double const> r) {
+  auto const total = [&](Field const& r) {
     double sum = 0;
-    for (double const value : r)
+    for (double const value : r.host())
       sum += std::abs(value);
     return sum_over(ranks, sum);
   };
@@ -68,7 +76,7 @@ void settle_balance(SystemSolver& solver, std::span<double const> b, CorrectedSo
   bool const stagnated = record.status == SolverStatus::stagnated;
   if ((!stagnated && record.status != SolverStatus::converged) || (all_given && !stagnated && !solution.holds_an_unknown))
     return;
-  HostVector<double> r;
+  Field r;
   bool has_residual = false;
   auto const make_residual = [&] {
     r = solution.residual();
@@ -88,8 +96,8 @@ void settle_balance(SystemSolver& solver, std::span<double const> b, CorrectedSo
   };
   for (int i = 0; i < most_corrections && (before > wanted * balance.scale || (stagnated && !is_solved())); ++i) {
     if (solution.held)
-      r[*solution.held] = 0;
-    HostVector<double> const d = solver.correction(r, tolerance_of_correction);
+      r.change_on_host()[*solution.held] = 0;
+    Field const d = solver.correction(r, tolerance_of_correction);
     solution.add(d, 1);
     r = solution.residual();
     double const after = total(r);

@@ -2,29 +2,28 @@
 
 #include "app/run/system_solver.hpp"
 #include "assembly/system/fields.hpp"
-#include "gpu/core/host_vector.hpp"
+#include "gpu/core/field.hpp"
 
 #include <cstddef>
 #include <functional>
 #include <optional>
-#include <span>
 #include <utility>
 
 namespace poisson::app {
 
-/// high + low += value, and high gets what it can hold of the sum.
-void add_to_pair(double value, double& high, double& low);
+/// to += sign d. Where `to` has low parts, or shall have them (`extends`), they get what the high ones cannot hold.
+void add(Field const& d, double sign, FieldPair& to, bool extends = false);
 
 /// A solution u + u_low that can be corrected. Functions are collective.
 struct CorrectedSolution {
   /// The residuals of the free unknowns, in rows of the system as the solver has them.
-  std::function<HostVector<double>()> residual;
+  std::function<Field()> residual;
   /// Whether an unknown is held instead of its equation, in a pure Neumann problem. `held` says which row of this rank that is, if
   /// it has it.
   bool holds_an_unknown = false;
   std::optional<std::size_t> held;
   /// Adds a solution of the system for such a right-hand side, times a sign, to u + u_low.
-  std::function<void(std::span<double const> d, double sign)> add;
+  std::function<void(Field const& d, double sign)> add;
   /// Computes the quantities of u + u_low.
   std::function<assembly::Quantities()> quantities;
 };
@@ -38,7 +37,7 @@ struct CorrectedSolution {
 /// there is something to tell. A balance that is still worse than 1e-6 of what is called converged is a warning of the record, and
 /// one worse than 1e-3 makes the status `stagnated`. `quantities` become those of the corrected solution; the first rank's count.
 /// Collective.
-void settle_balance(SystemSolver& solver, std::span<double const> b, CorrectedSolution const& solution, bool all_given,
+void settle_balance(SystemSolver& solver, Field const& b, CorrectedSolution const& solution, bool all_given,
                     std::function<std::pair<double, double>()> const& range_of_k, assembly::Quantities& quantities);
 
 }  // namespace poisson::app

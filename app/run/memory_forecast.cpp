@@ -252,15 +252,13 @@ MatrixMemory of_csr(FormatChoice const& choice, LargestPart const& part, bool cp
   return result;
 }
 
-/// `problem`, `on_host`: bytes on the host during the assembly, and of them what stays.
-MatrixMemory of_elements(std::int64_t peak, std::int64_t kept, std::int64_t problem, std::int64_t on_host, std::int64_t n_unknowns,
-                         Backend backend) {
+/// `problem`: bytes on the host during the assembly. The right-hand side is in `peak`.
+MatrixMemory of_elements(std::int64_t peak, std::int64_t kept, std::int64_t problem, Backend backend) {
   bool const cpu = backend == Backend::cpu;
   MatrixMemory result;
-  // The right-hand side goes to the host, where with the cpu backend it is for a moment twice.
-  result.host_assembly = problem + on_host + (cpu ? peak : 0) + 8 * n_unknowns;
+  result.host_assembly = problem + (cpu ? peak : 0);
   result.device_assembly = cpu ? 0 : peak;
-  result.host = on_host + (cpu ? kept : 0);
+  result.host = cpu ? kept : 0;
   result.device = cpu ? 0 : kept;
   return result;
 }
@@ -273,11 +271,11 @@ MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
   std::int64_t const peak = BoxSystem::peak_bytes(cells, part.whole.varying_fields, format, backend) + surface,
                      kept = BoxSystem::peak_bytes(cells, 0, format, backend) - 8 * part.around + surface;
   if (part.is_whole)
-    return of_elements(peak, kept, 0, 0, part.around, backend);
+    return of_elements(peak, kept, 0, backend);
   // The block of own nodes is cut out of that of the cells around.
   std::int64_t const block = format == Format::half_cds ? 8 * 14 * part.rows : kept;
-  MatrixMemory result = of_elements(std::max(peak, kept + block), block, 0, 0, part.around, backend);
-  result.host_assembly += 8 * part.rows;
+  MatrixMemory result = of_elements(std::max(peak, kept + block), block, 0, backend);
+  result.host_assembly += 8 * (part.around + part.rows);  // the right-hand side is cut on the host
   if (format == Format::matrix_free)  // rows of faces are edited on the host; those of the rim become entries, then CSR
     result.host_assembly += 2 * block + 27 * (8 + 12) * part.ghosts;
   return result;
@@ -287,9 +285,8 @@ MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
 MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan const& plan) {
   LatticeLayout const& layout = part.layout;
   Backend const backend = plan.backend;
-  LatticeSystem::KeptBytes const kept = LatticeSystem::kept_bytes(layout, format);
-  MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format), kept.backend,
-                                    assembly::lattice_problem_bytes(layout), kept.host, layout.n_unknowns, backend);
+  MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format),
+                                    LatticeSystem::kept_bytes(layout, format), assembly::lattice_problem_bytes(layout), backend);
   // Element vectors in double-double.
   std::int64_t const n1 = layout.order + 1, cells = layout.cells, m = layout.nodes();
   if (backend == Backend::cpu && format == Format::matrix_free)
@@ -297,7 +294,7 @@ MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan co
   if (part.is_whole)
     return result;
   // Dirichlet values of the unknowns around, and their places; the right-hand side of own rows.
-  result.host_assembly += 12 * part.around + 8 * part.rows;
+  result.host_assembly += 20 * part.around + 8 * part.rows;
   if (plan.route == Route::lattices) {
     result.host_assembly += 4 * layout.n_lattices * m * m * m;
     if (format == Format::half_cds)  // rows of the rim, with what others add to them
@@ -391,6 +388,14 @@ ExpectedSystem system_of(RunConfig const& config, FormatChoice const& choice, La
 
 /// Bytes of the fluxes through boundaries.
 std::int64_t bytes_of_fluxes(RunConfig const& config, LargestPart const& part) {
+  if (part.is_whole && part.whole.mesh.lexicographic) {  // u in the layer of cells at a side after the other
+    std::int64_t largest = 0;
+    auto const& cells = part.box_cells;
+    for (std::size_t d = 0; d < 3; ++d)
+      largest = std::max(largest, cells[d] * cells[(d + 1) % 3]);
+    std::int64_t const p = config.problem.order;
+    return 8 * (p + 1) * p * p * largest;
+  }
   // Places of unknowns, and for every node of every face 40 bytes, in vectors that grow.
   std::int64_t const p1 = config.problem.order + 1;
   return 4 * part.around + 50 * p1 * p1 * part.boundary_faces;
@@ -424,9 +429,10 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   SolverMemory const solver = solver_memory(system_of(config, result.format, part, plan), options);
   result.preconditioner = solver.preconditioner;
 
-  // What stays: the mesh, the right-hand side, CSR and constraints, the matrix in its format.
-  std::int64_t const n = part.rows, x = 8 * n;
-  std::int64_t const system = part.space + 8 * n + (csr ? part.csr : 0) + part.constraints;
+  // What stays: the mesh, CSR and constraints, the matrix in its format, and where the host makes or has it the right-hand side.
+  std::int64_t const n = part.rows;
+  bool const host_has_b = cpu || csr || !part.is_whole;
+  std::int64_t const system = part.space + (host_has_b ? 8 * n : 0) + (csr ? part.csr : 0) + part.constraints;
   std::int64_t const kept = system + matrix.host;
   // Levels that ranks make from rows begin with a copy of these.
   bool const copies_rows = !part.is_whole && csr && !plan.has_box_levels && solver.preconditioner == PreconditionerKind::multigrid;
@@ -435,18 +441,23 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   add("assembly", csr ? system + part.assembled : part.space + part.constraints + matrix.host_assembly);
   if (csr)
     add("convert", system + matrix.host_assembly);
-  add("solve", kept + x + solver.host + (copies_rows ? part.csr : 0));
+  add("solve", kept + solver.host + (copies_rows ? part.csr : 0));
   // The residual, and on the host the arrays by which the bandwidth is measured; or the low parts of x.
   bool const extended = config.solver.precision != Precision::double_ && config.solver.precision != Precision::automatic;
   std::int64_t const vectors = cpu ? 3 : extended ? 2 : 1;
-  add("verify", kept + x + std::max(vectors * 8 * n + matrix.host_verify, bytes_of_fluxes(config, part)));
-  add("output", kept + x + part.solution +
-                    Outputs(config, plan.division.ranks)
-                        .bytes({part.own_unknowns, part.cells, part.whole.mesh.cells, part.whole.boundary_faces, part.output,
-                                part.largest_output}));
+  std::int64_t const outputs = Outputs(config, plan.division.ranks)
+                                   .bytes({part.own_unknowns, part.cells, part.whole.mesh.cells, part.whole.boundary_faces,
+                                           part.output, part.largest_output});
+  // On a device u stays there, unless the host makes something from it.
+  bool const stays = !cpu && !host_has_b;
+  bool const is_asked_there =
+      stays && plan.route == Route::box && outputs == 0 && config.output.probes.empty() && config.analysis.empty();
+  std::int64_t const u = is_asked_there ? 0 : 8 * n;
+  add("verify", kept + u + std::max((stays ? 0 : vectors * 8 * n) + matrix.host_verify, bytes_of_fluxes(config, part)));
+  add("output", kept + u + part.solution + outputs);
   if (!cpu) {
     result.device.push_back({csr ? "convert" : "assembly", matrix.device_assembly});
-    result.device.push_back({"solve", matrix.device + solver.device});
+    result.device.push_back({"solve", matrix.device + 8 * n + solver.device});  // with b
   }
   return result;
 }

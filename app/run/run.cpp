@@ -20,6 +20,7 @@
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/system/data_check.hpp"
 #include "gpu/core/communicator.hpp"
+#include "gpu/kernels/fields.hpp"
 
 #include <algorithm>
 #include <array>
@@ -155,38 +156,30 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     if (system_files)  // before the solve: a system that makes a solver fail is one to look at
       results.attempt_together([&] {
         record.clock.time(Stage::output, [&] {
-          system_files->write(solver.matrix().rows(), mesh.row_numbers(), system->rhs(), record.fingerprint, team, console);
+          system_files->write(solver.matrix().rows(), mesh.row_numbers(), system->rhs().host(), record.fingerprint, team, console);
         });
       });
-    HostVector<double> x = solver.solve(system->rhs(), system->is_singular(), system->order_one(device), system->nested_spaces(),
-                                        [&] { return mesh.row_numbers(); });
+    FieldPair x = solver.solve(system->rhs(), system->is_singular(), system->order_one(device), system->nested_spaces(),
+                               [&] { return mesh.row_numbers(); });
     solver.verify(system->rhs(), x);
     if (warn_later)
       warn_of_source();
 
-    HostVector<double> u_around = record.clock.time(Stage::reconstruct, [&] { return system->reconstruct(std::move(x)); });
-    HostVector<double> u_low, of_own_cells;  // low parts of u_around; values at the unknowns of own cells
-    std::span<double const> u = mesh.of_own_cells(u_around, of_own_cells);
-    bool const finite = !any_of_ranks(team.communicator(), first_not_finite(u) < u.size());
+    SolutionValues u(mesh, record.clock.time(Stage::reconstruct, [&] { return system->reconstruct(std::move(x.high)); }));
+    u.set_box(system->box_solution(), device.context());
+    bool const finite = !any_of_ranks(team.communicator(), !is_finite(u.around().high));
     std::vector<assembly::PointValues> at_points;
     std::vector<assembly::PointValues const*> for_outputs;
     log.unless_interrupted("while quantities and errors were computed", [&] {
       record.clock.time(Stage::verify, [&] {
         if (finite) {
-          auto const measure = [&] { return quantities_of(mesh, team, u_around, u, u_low); };
+          auto const measure = [&] { return quantities_of(team, u); };
           assembly::Quantities quantities = measure();
-          auto const residual = [&] {
-            u_low.resize(u_around.size(), 0.0);
-            return system->residual(u_around, u_low);
-          };
-          auto const correct = [&](std::span<double const> d, double sign) {
-            system->correct(d, sign, u_around, u_low);
-            u = mesh.of_own_cells(u_around, of_own_cells);
-          };
+          auto const residual = [&] { return system->residual(u.around()); };
+          auto const correct = [&](Field const& d, double sign) { system->correct(d, sign, u.change()); };
           CorrectedSolution const solution{residual, system->holds_an_unknown(), system->held(), correct, measure};
           settle_balance(
-              solver, system->rhs(), solution, system->pure_neumann(), [&] { return range_of_k(mesh, team, u_around); },
-              quantities);
+              solver, system->rhs(), solution, system->pure_neumann(), [&] { return range_of_k(team, u); }, quantities);
           at_points = points.values(u);
           team.on_first([&] {
             record.quantities = quantity_table(config, mesh.whole, quantities, record.integral_f, at_points);
@@ -197,10 +190,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
             for_outputs.push_back(points.inside()[i] ? &at_points[i] : nullptr);
         }
         if (config.problem.exact)
-          record.errors = errors_of(mesh, team, u);
+          record.errors = errors_of(team, u);
       });
     });
-    Solution solution{mesh, team, record, u_around, u, finite, std::move(for_outputs)};
+    Solution solution{mesh, team, record, u, finite, std::move(for_outputs)};
     results.output(
         log, [&](std::filesystem::path const& folder) { outputs.make(solution, folder); },
         [&](ResultsDirectory& directory) { outputs.write(solution, log, directory); });

@@ -38,9 +38,12 @@ RankRows SharedMatrix::rows() const {
   return {rows_.neighbors, std::make_shared<CsrMatrix const>(join_rows(own, rim_.rim, rim_rows_, rows_.n_ghosts()))};
 }
 
-HostVector<double> SharedMatrix::true_residual(std::span<double const> b, std::span<double const> x,
-                                               std::span<double const> x_low) const {
+Field SharedMatrix::true_residual(Field const& right, FieldPair const& solution) const {
+  if (part_ == nullptr && rows_.matrix == nullptr && local().n_rows() > 0)
+    return stored_residual(local(), right, solution.high, solution.low);
   Communicator& ranks = team_.communicator();
+  std::span<double const> const b = right.host();
+  std::span<double const> x = solution.high.host(), x_low = solution.low.host();
   HostVector<double> all, all_low;  // with ghosts
   if (part_ != nullptr) {
     auto const with_ghosts = [&](std::span<double const> own, HostVector<double>& values) -> std::span<double const> {
@@ -55,10 +58,10 @@ HostVector<double> SharedMatrix::true_residual(std::span<double const> b, std::s
       x_low = with_ghosts(x_low, all_low);
   }
   if (rows_.matrix != nullptr || local().n_rows() == 0)
-    return residual_of(CsrResidualCheck(rows_.matrix != nullptr ? *rows_.matrix : rim_rows_), x, b, x_low);
-  if (part_ == nullptr || dynamic_cast<LatticeOperator const*>(&local()) != nullptr)
-    return residual_of(StoredResidualCheck(local()), x, b, x_low);
-  return residual_of(BlockResidualCheck(local(), rim_.rim, rim_rows_), x, b, x_low);
+    return Field(residual_of(CsrResidualCheck(rows_.matrix != nullptr ? *rows_.matrix : rim_rows_), x, b, x_low));
+  if (dynamic_cast<LatticeOperator const*>(&local()) != nullptr)
+    return Field(residual_of(StoredResidualCheck(local()), x, b, x_low));
+  return Field(residual_of(BlockResidualCheck(local(), rim_.rim, rim_rows_), x, b, x_low));
 }
 
 }  // namespace poisson::app

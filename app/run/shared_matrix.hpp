@@ -2,6 +2,7 @@
 
 #include "app/launch/team.hpp"
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/elements/block_system.hpp"
@@ -10,7 +11,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 namespace poisson::app {
@@ -33,10 +33,9 @@ public:
   [[nodiscard]] Matrix const& local() const { return part_ != nullptr ? part_->local() : *whole_; }
   /// Own rows with the same entries, as they were assembled or as the format gives them back (Matrix::to_csr).
   [[nodiscard]] RankRows rows() const;
-  /// b - A (x + x_low) in own rows, in double-double arithmetic and by code that products do not use. `x_low` may be empty.
-  /// Collective.
-  [[nodiscard]] HostVector<double> true_residual(std::span<double const> b, std::span<double const> x,
-                                                 std::span<double const> x_low) const;
+  /// b - A x in own rows, in double-double arithmetic and by code that products do not use; on the backend where the matrix was
+  /// assembled there. Collective.
+  [[nodiscard]] Field true_residual(Field const& b, FieldPair const& solution) const;
   /// The bytes that this rank has of the matrix, in the backend's memory.
   [[nodiscard]] std::int64_t bytes() const { return part_ != nullptr ? part_->bytes() : whole_->bytes(); }
 

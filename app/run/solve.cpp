@@ -25,6 +25,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// The index of the first value that is not finite; values.size() if all are finite.
+std::size_t first_not_finite(std::span<double const> values) {
+  return static_cast<std::size_t>(std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); }) -
+                                  values.begin());
+}
+
 /// Throws InputError when it is not square or holds a value that is not finite. Rows are counted from 1, as in the file.
 CsrMatrix read_square_matrix(std::string const& path) {
   CooMatrix const coo = read_matrix_market(path);
@@ -210,13 +216,14 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
       tell_null_space(null_space, defect, log);
 
     solver.convert(std::move(share.rows));
-    HostVector<double> x = solver.solve(share.b, null_space.constants);
-    solver.verify(share.b, x);
+    Field const b(std::move(share.b));
+    FieldPair x = solver.solve(b, null_space.constants);
+    solver.verify(b, x);
     // Ranks have their rows in the order of the file.
-    auto const whole = [&](HostVector<double> const& own) {
-      return joined_on_first(team.communicator(), std::vector<double>(own.begin(), own.end()));
+    auto const whole = [&](Field const& own) {
+      return joined_on_first(team.communicator(), std::vector<double>(own.host().begin(), own.host().end()));
     };
-    std::vector<double> all = whole(x), low = whole(record.result.x_low);
+    std::vector<double> all = whole(x.high), low = whole(x.low);
     write_solution(results, log, null_space, all, low);
   });
   return finish(results, log, config);

@@ -147,7 +147,7 @@ void System::make_compatible() {
   if (has_ties_)
     restrict_to_free(mesh_, team_, weights_of_free);
   if (!any_of_ranks(ranks, is_shifted))
-    subtract_constant_source(b_, weights_of_free);
+    subtract_constant_source(b_.change_on_host(), weights_of_free);
 }
 
 void System::subtract_constant_source(std::span<double> f, std::span<double const> weights) const {
@@ -267,17 +267,23 @@ HostVector<double> System::fixed_rows() const {
   return mesh_.of_own_rows(std::move(fixed));
 }
 
-HostVector<double> System::residual(std::span<double const> u, std::span<double const> u_low) const {
+std::unique_ptr<BoxSolution> System::box_solution() const {
+  if (!mesh_.is_whole() || plan_.route != Route::box || mesh_.whole.material_ids.size() > 1)
+    return nullptr;
+  return std::make_unique<BoxSolution>(elements_->context(), *mesh_.around->box_problem());
+}
+
+Field System::residual(FieldPair const& u) const {
   HostVector<double> r;
   team_.together([&] {
     if (mesh_.around)
-      r = mesh_.of_own_rows(mesh_.around->residual(u, u_low).values);
+      r = mesh_.of_own_rows(mesh_.around->residual(u.high.host(), u.low.host()).values);
   });
   if (pure_neumann())
     subtract_constant_source(r, weights());
   if (mesh_.is_whole() && elements_ == nullptr) {
     constraints_.restrict_to_free(r);
-    return r;
+    return Field(std::move(r));
   }
   if (mesh_.whole.periodic)
     restrict_to_free(mesh_, team_, r);
@@ -285,7 +291,7 @@ HostVector<double> System::residual(std::span<double const> u, std::span<double 
   for (std::size_t i = 0; i < r.size(); ++i)
     if (fixed[i] != 0)
       r[i] = 0;
-  return r;
+  return Field(std::move(r));
 }
 
 std::optional<std::size_t> System::held() const {
@@ -295,7 +301,8 @@ std::optional<std::size_t> System::held() const {
   return std::nullopt;
 }
 
-void System::correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const {
+void System::correct(Field const& correction, double sign, FieldPair& u) const {
+  std::span<double const> const d = correction.host();
   HostVector<double> all = around_of_rows({d.begin(), d.end()});
   if (mesh_.is_whole())
     for (std::int64_t i = 0; i < constraints_.size(); ++i)
@@ -307,8 +314,7 @@ void System::correct(std::span<double const> d, double sign, std::span<double> u
       }
   if (pure_neumann())
     subtract_mean(all);
-  for (std::size_t i = 0; i < u.size(); ++i)
-    add_to_pair(sign * all[i], u[i], u_low[i]);
+  add(Field(std::move(all)), sign, u, true);
 }
 
 HostVector<double> System::around_of_rows(HostVector<double> x) const {
@@ -324,8 +330,12 @@ HostVector<double> System::around_of_rows(HostVector<double> x) const {
   return u;
 }
 
-HostVector<double> System::reconstruct(HostVector<double> x) const {
-  HostVector<double> u = around_of_rows(std::move(x));
+Field System::reconstruct(Field x) const {
+  if (mesh_.is_whole() && elements_ != nullptr && !pure_neumann()) {
+    elements_->set_dirichlet(x.change_on(elements_->context()).data());
+    return x;
+  }
+  HostVector<double> u = around_of_rows(x.take_host());
   for (std::size_t i = 0; i < offsets_.size(); ++i)
     u[i] += offsets_[i];
   if (elements_ != nullptr)
@@ -334,7 +344,7 @@ HostVector<double> System::reconstruct(HostVector<double> x) const {
     constraints_.expand(u);
   if (pure_neumann())
     subtract_mean(u);
-  return u;
+  return Field(std::move(u));
 }
 
 }  // namespace poisson::app

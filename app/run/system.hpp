@@ -6,10 +6,12 @@
 #include "app/plan/assembly_plan.hpp"
 #include "assembly/space/constraints.hpp"
 #include "assembly/system/source_findings.hpp"
+#include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/core/shared_lattices.hpp"
 #include "gpu/elements/block_system.hpp"
+#include "gpu/elements/box_solution.hpp"
 #include "gpu/elements/element_system.hpp"
 #include "gpu/elements/order_one.hpp"
 #include "gpu/preconditioners/options.hpp"
@@ -32,8 +34,8 @@ class SystemSolver;
 /// Gives the context of the backend, and waits for it: an assembly on the host goes on while that is made.
 using ContextProvider = std::function<Context&()>;
 
-/// The system A x = b of a run, however it was assembled. Every rank has rows of it, and one without others has all. u and u_low
-/// are values at the unknowns of Domain::around, x, r and d those of own rows. Functions that are not said to be local are
+/// The system A x = b of a run, however it was assembled. Every rank has rows of it, and one without others has all. u are values
+/// at the unknowns of Domain::around, x, r and d those of own rows. Functions that are not said to be local are
 /// collective.
 class System {
 public:
@@ -45,9 +47,9 @@ public:
   System& operator=(System const&) = delete;
 
   // These are local.
-  [[nodiscard]] std::int64_t nnz() const { return nnz_; }             ///< entries of the matrix, of all ranks
-  [[nodiscard]] HostVector<double> const& rhs() const { return b_; }  ///< of own rows
-  [[nodiscard]] double integral_f() const { return integral_f_; }     ///< of all sources over the whole mesh
+  [[nodiscard]] std::int64_t nnz() const { return nnz_; }          ///< entries of the matrix, of all ranks
+  [[nodiscard]] Field const& rhs() const { return b_; }            ///< of own rows
+  [[nodiscard]] double integral_f() const { return integral_f_; }  ///< of all sources over the whole mesh
   /// Only in a pure Neumann problem: how far the data were from having a solution, as in LinearSystem.
   [[nodiscard]] std::optional<double> compatibility_defect() const { return compatibility_defect_; }
   [[nodiscard]] bool pure_neumann() const { return compatibility_defect_.has_value(); }
@@ -76,12 +78,15 @@ public:
   [[nodiscard]] RankNestedProvider nested_spaces() const;
 
   /// u from the solution x. In a pure Neumann problem the mean of u is 0.
-  [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const;
-  /// C^T of the residual of u + u_low from the elements (assembly's solution_residual), which is zero in rows of Dirichlet values
-  /// and tied unknowns; in pure Neumann problems after it was made to sum to zero, as the right-hand side was.
-  [[nodiscard]] HostVector<double> residual(std::span<double const> u, std::span<double const> u_low) const;
-  /// u + u_low += sign C d, for the solution d of the system with such a right-hand side.
-  void correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const;
+  [[nodiscard]] Field reconstruct(Field x) const;
+  /// What is asked of u on the backend, where this rank has the whole of a box that was assembled there, of one material. Null
+  /// elsewhere. It is local. The system and the mesh outlive it.
+  [[nodiscard]] std::unique_ptr<BoxSolution> box_solution() const;
+  /// C^T of the residual of u from the elements, low parts included (assembly's solution_residual), which is zero in rows of
+  /// Dirichlet values and tied unknowns; in pure Neumann problems after it was made to sum to zero, as the right-hand side was.
+  [[nodiscard]] Field residual(FieldPair const& u) const;
+  /// u += sign C d, low parts included, for the solution d of the system with such a right-hand side (`correction`).
+  void correct(Field const& correction, double sign, FieldPair& u) const;
 
 private:
   struct RowsAlone {};
@@ -118,7 +123,7 @@ private:
   RunConfig const& config_;
   AssemblyPlan plan_;
   std::int64_t nnz_ = 0;
-  HostVector<double> b_;
+  Field b_;
   double integral_f_ = 0;
   std::optional<double> compatibility_defect_;
   bool holds_an_unknown_ = false;

@@ -109,7 +109,7 @@ void System::assemble() {
       return;
     rows_.neighbors = mesh_.neighbors;
     rows_.matrix = rows_in(std::move(system.matrix), mesh_.places, mesh_.n_rows, rows_.n_ghosts());
-    b_ = mesh_.of_own_rows(std::move(system.rhs));
+    b_ = Field(mesh_.of_own_rows(std::move(system.rhs)));
   });
   if (mesh_.is_whole()) {  // it is complete, and in a pure Neumann problem made to fit
     integral_f_ = system.integral_f;
@@ -121,7 +121,7 @@ void System::assemble() {
     has_ties_ = any_of_ranks(team_.communicator(), !mesh_.ties.empty());
     TiedRows tied = tie_rows(mesh_, team_, system.matrix, system.rhs);
     rows_ = std::move(tied.rows);
-    b_ = std::move(tied.rhs);
+    b_ = Field(std::move(tied.rhs));
     neighbors_ = rows_.neighbors;
     places_ = std::move(tied.places);
     offsets_ = std::move(tied.offsets);
@@ -173,7 +173,7 @@ void System::assemble_box(Context& context) {
       }
       auto const me = static_cast<std::size_t>(team_.rank());
       block_ = take_block(*system, around, mesh_.box->node_blocks().own[me], mesh_.places, context);
-      b_ = std::move(block_->rhs);
+      b_ = Field(std::move(block_->rhs));
     }
     elements_ = std::move(system);
     add_point_loads();
@@ -196,10 +196,11 @@ void System::add_point_loads() {
   if (loads.empty())
     return;
   HostVector<double> const fixed = fixed_around();  // whose rows stay empty
+  std::span<double> const b = b_.change_on_host();
   for (auto const& load : loads)
     if (auto const place = mesh_.place(static_cast<std::size_t>(load.unknown));
         place < mesh_.n_rows && fixed[static_cast<std::size_t>(load.unknown)] == 0)
-      b_[static_cast<std::size_t>(place)] += load.value;
+      b[static_cast<std::size_t>(place)] += load.value;
 }
 
 void System::assemble_lattices(Context& context) {
@@ -270,7 +271,7 @@ void System::assemble_own_lattices(Context& context) {
       LatticeSystem system(context, problem, format);
       source_ = system.source();
       largest_of_lines_ = system.largest_source_of_lines();
-      rhs = system.take_rhs();
+      rhs = system.take_rhs().take_host();
       matrix = system.take_matrix();
     } catch (DataError const& error) {
       if (!pieces)
@@ -305,7 +306,7 @@ void System::assemble_own_lattices(Context& context) {
     block_ = std::move(rows.block);
   }
   nnz_ = mesh_.whole.nnz - sum_over(team_.communicator(), emptied);
-  b_ = std::move(block_->rhs);
+  b_ = Field(std::move(block_->rhs));
   lattices_ = std::move(lattices);
   team_.together([&] {
     if (plan_.source_on_host) {  // which gpu/elements has not seen
@@ -313,7 +314,7 @@ void System::assemble_own_lattices(Context& context) {
       source_.reset();
     }
     if (mesh_.around && plan_.source_on_host)
-      b_ = mesh_.of_own_rows(mesh_.around->assemble().rhs);
+      b_ = Field(mesh_.of_own_rows(mesh_.around->assemble().rhs));
     else if (mesh_.around)
       add_point_loads();
   });

@@ -7,6 +7,7 @@
 #include "gpu/core/place_text.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/device_ranks.hpp"
+#include "gpu/kernels/fields.hpp"
 #include "gpu/kernels/symmetry.hpp"
 
 #include <algorithm>
@@ -31,11 +32,6 @@ std::unique_ptr<Matrix> make_configured_matrix(Arguments&&... arguments) {
 }
 
 }  // namespace
-
-std::size_t first_not_finite(std::span<double const> values) {
-  return static_cast<std::size_t>(std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); }) -
-                                  values.begin());
-}
 
 void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks, RowNumbers const& numbers,
                            bool whole_is_taken) {
@@ -167,11 +163,12 @@ void SystemSolver::record_devices() {
   log_.console.line("    ranks exchange by " + rank_transport(device_.context(), ranks).name);
 }
 
-HostVector<double> SystemSolver::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one,
-                                       RankNestedProvider nested_spaces, RowNumbers row_numbers) {
+FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOneProvider order_one,
+                              RankNestedProvider nested_spaces, RowNumbers row_numbers) {
   ResultRecord& record = log_.record;
   MultiPrecisionOperator const& a = matrix_->for_solver();
-  HostVector<double> x(static_cast<std::size_t>(a.n_rows()));
+  Context& context = device_.context();
+  Array<double> x, x_low;
   SolverOptions solver = solver_options(config_);
   if (box_nodes[0] > 0)
     solver.box_nodes = box_nodes;
@@ -197,7 +194,7 @@ HostVector<double> SystemSolver::solve(std::span<double const> b, bool constant_
   solver.monitor = [this, tolerance](std::int64_t iteration, double residual) {
     log_.console.progress(iteration, residual, tolerance);
   };
-  record.clock.time(Stage::solve, [&] { record.result = poisson::solve(a, b, x, solver); });
+  record.clock.time(Stage::solve, [&] { record.result = poisson::solve(a, b.on(context), x, x_low, solver); });
   record.result.bytes_per_iteration = sum_over(ranks, record.result.bytes_per_iteration);
   clear_interrupt();
   log_.console.end_progress();
@@ -220,56 +217,48 @@ HostVector<double> SystemSolver::solve(std::span<double const> b, bool constant_
   }
   record.status = record.result.status;
   record.reason = record.result.reason;
-  std::size_t const row = first_not_finite(x);
-  std::string const too_large = first_message(ranks, row == x.size() ? ""
-                                                                     : "the solution is too large for double precision, first in " +
-                                                                           row_text(static_cast<std::int64_t>(row)));
+  std::int64_t const row = first_not_finite(context, x.size(), x.data());
+  std::string const too_large =
+      first_message(ranks, row == x.size() ? "" : "the solution is too large for double precision, first in " + row_text(row));
   if (record.status == SolverStatus::converged && !too_large.empty()) {
     record.status = SolverStatus::diverged;
     record.reason = too_large;
   }
   solver_ = std::move(solver);
   solver_.setup_steps = nullptr;
-  record.device_peak_bytes = device_.context().memory_peak();
-  device_.context().return_freed_memory();
+  record.device_peak_bytes = context.memory_peak();
+  context.return_freed_memory();
   log_.report(Stage::solve, with_thousands(record.result.iterations) + " iterations on " + record.device + ": " +
                                 std::string(name_of(record.status)));
-  return x;
+  return {Field(std::move(x)), Field(std::move(x_low))};
 }
 
-void SystemSolver::measure_residual(std::span<double const> b, std::span<double const> x) {
-  record_residual(matrix_->true_residual(b, x, log_.record.result.x_low), b);
-}
-
-void SystemSolver::record_residual(HostVector<double> r, std::span<double const> b) {
+void SystemSolver::record_residual(Field const& r, Field const& b) {
   ResultRecord& record = log_.record;
-  HostVector<double> diagonal(r.size());
-  {
-    Array<double> on_backend(device_.context(), std::ssize(diagonal));
-    static_cast<LinearOperator<double> const&>(matrix_->for_solver()).diagonal(on_backend.data());
-    on_backend.download(std::span<double>(diagonal));
-  }
-  auto const norms = residual_norms(r, b, diagonal, team_.communicator());
+  Context& context = device_.context();
+  Array<double> diagonal(context, r.size());
+  static_cast<LinearOperator<double> const&>(matrix_->for_solver()).diagonal(diagonal.data());
+  auto const norms = residual_norms(context, r.on(context), b.on(context), diagonal, team_.communicator());
   record.residual_true = norms.relative;
   record.residual_scaled = norms.scaled;
 }
 
-void SystemSolver::verify(std::span<double const> b, std::span<double> x) {
+void SystemSolver::verify(Field const& b, FieldPair& x) {
   ResultRecord& record = log_.record;
   // What a solver calls `converged`.
   auto const small = [&] { return record.residual_true <= 2 * record.solver.tolerance; };
-  record.clock.time(Stage::verify, [&] { measure_residual(b, x); });
+  Field r;
+  auto const measure = [&] {
+    record.clock.time(Stage::verify, [&] {
+      r = matrix_->true_residual(b, x);
+      record_residual(r, b);
+    });
+  };
+  measure();
   if (record.status == SolverStatus::converged && !small() && std::isfinite(record.residual_true)) {
-    HostVector<double> const d =
-        correction(record.clock.time(Stage::verify, [&] { return matrix_->true_residual(b, x, record.result.x_low); }),
-                   record.solver.tolerance / record.residual_true);
-    HostVector<double>& low = record.result.x_low;
-    for (std::size_t i = 0; i < d.size(); ++i)
-      if (low.empty())
-        x[i] += d[i];
-      else
-        add_to_pair(d[i], x[i], low[i]);
-    record.clock.time(Stage::verify, [&] { measure_residual(b, x); });
+    Field const d = correction(r, record.solver.tolerance / record.residual_true);
+    record.clock.time(Stage::verify, [&] { add(d, 1, x); });
+    measure();
     if (!small()) {
       record.status = SolverStatus::stagnated;
       record.reason = "||b - A x|| / ||b||, computed in double-double arithmetic, is " + number_text(record.residual_true) +
@@ -283,15 +272,16 @@ void SystemSolver::verify(std::span<double const> b, std::span<double> x) {
                                  number_text(record.residual_scaled));
 }
 
-HostVector<double> SystemSolver::correction(std::span<double const> r, double tolerance) {
+Field SystemSolver::correction(Field const& r, double tolerance) {
   ResultRecord& record = log_.record;
-  HostVector<double> d(r.size());
+  Array<double> d, d_low;
   SolverOptions options = solver_;
   options.tolerance = std::clamp(tolerance, 1e-14, 0.5);
   options.initial = InitialGuess::zero;
   options.to_discretization = false;
   SolverResult result;
-  record.clock.time(Stage::solve, [&] { result = poisson::solve(matrix_->for_solver(), r, d, options); });
+  record.clock.time(Stage::solve,
+                    [&] { result = poisson::solve(matrix_->for_solver(), r.on(device_.context()), d, d_low, options); });
   log_.console.end_progress();
   if (result.status == SolverStatus::interrupted)
     throw Interrupted();
@@ -299,7 +289,7 @@ HostVector<double> SystemSolver::correction(std::span<double const> r, double to
   record.device_peak_bytes = std::max(record.device_peak_bytes, device_.context().memory_peak());
   record.corrections += 1;
   record.correction_iterations += result.iterations;
-  return d;
+  return Field(std::move(d));
 }
 
 /// The copy bandwidth of the run's backend, where a run has taken so long that measuring it is at most 2 % of it; elsewhere the

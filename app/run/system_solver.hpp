@@ -5,25 +5,20 @@
 #include "app/results/run_log.hpp"
 #include "app/run/run_device.hpp"
 #include "app/run/shared_matrix.hpp"
-#include "gpu/core/host_vector.hpp"
+#include "gpu/core/field.hpp"
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/elements/block_system.hpp"
 #include "gpu/solvers/solver.hpp"
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace poisson::app {
-
-/// The index of the first value that is not finite; values.size() if all are finite.
-[[nodiscard]] std::size_t first_not_finite(std::span<double const> values);
 
 /// Stores the matrix of a run or a solve in its format, solves with it, and verifies the solution; all into the record. Call
 /// convert or adopt, solve and verify in this order. Vectors are those of own rows. All functions are collective.
@@ -51,20 +46,20 @@ public:
 
   /// Solves A x = b. `constant_null_space`: the constant vector spans the null space of A. `row_numbers` makes
   /// NumberedRows::numbers.
-  [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one = {},
-                                         RankNestedProvider nested_spaces = {}, RowNumbers row_numbers = {});
+  [[nodiscard]] FieldPair solve(Field const& b, bool constant_null_space, OrderOneProvider order_one = {},
+                                RankNestedProvider nested_spaces = {}, RowNumbers row_numbers = {});
 
   /// Computes ||b - A x|| / ||b||, and that scaled by the diagonal, in double-double arithmetic into the record. Where that is more
   /// than twice the tolerance the solver's own residual was rounding, and x is corrected once; if that is not enough the status is
   /// not `converged`.
-  void verify(std::span<double const> b, std::span<double> x);
+  void verify(Field const& b, FieldPair& x);
 
   /// Computes the norms of the record from a residual.
-  void record_residual(HostVector<double> r, std::span<double const> b);
+  void record_residual(Field const& r, Field const& b);
 
   /// The solution d of A d = r, by the solver's options but for the tolerance, or what was nearest to it. Precondition: solve was
   /// called.
-  [[nodiscard]] HostVector<double> correction(std::span<double const> r, double tolerance);
+  [[nodiscard]] Field correction(Field const& r, double tolerance);
 
   [[nodiscard]] SharedMatrix const& matrix() const { return *matrix_; }
   [[nodiscard]] Team& team() const { return team_; }
@@ -72,7 +67,6 @@ public:
 
 private:
   [[nodiscard]] std::unique_ptr<Matrix> converted(std::shared_ptr<CsrMatrix const> const& own, Format format, bool chosen);
-  void measure_residual(std::span<double const> b, std::span<double const> x);
   void measure_bandwidth();
   void record_matrix();
   void report_matrix();

@@ -151,21 +151,34 @@ std::vector<double> graded_coordinates(MeshSpec const& spec, std::size_t d) {
   return x;
 }
 
+}  // namespace
+
+BoxGrid part_of(BoxGrid const& box, std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& cells) {
+  BoxGrid part;
+  part.cells = cells;
+  part.whole = BoxGrid::Whole{box.origin, box.extent, box.cells, first, box.coordinates};
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (auto const& all = box.coordinates[d]; !all.empty()) {
+      part.coordinates[d].assign(all.begin() + first[d], all.begin() + first[d] + cells[d] + 1);
+      part.origin[d] = part.coordinates[d].front();
+      part.extent[d] = part.coordinates[d].back() - part.origin[d];
+      continue;
+    }
+    auto const n = static_cast<double>(box.cells[d]);
+    part.origin[d] = box.origin[d] + box.extent[d] * (static_cast<double>(first[d]) / n);
+    part.extent[d] = box.extent[d] * (static_cast<double>(cells[d]) / n);
+  }
+  return part;
+}
+
+namespace {
+
 MeshCounts count_box(MeshSpec const& spec) {
   MeshCounts counts;
   BoxGrid box{spec.origin, spec.extent, {}};
   for (std::size_t d = 0; d < 3; ++d)
     box.cells[d] = times(spec.cells[d], std::int64_t{1} << spec.refinements);
-  if (spec.part) {
-    box.whole = BoxGrid::Whole{spec.origin, spec.extent, box.cells, spec.part->first, {}};
-    for (std::size_t d = 0; d < 3; ++d) {
-      auto const n = static_cast<double>(box.cells[d]);
-      box.origin[d] = spec.origin[d] + spec.extent[d] * (static_cast<double>(spec.part->first[d]) / n);
-      box.extent[d] = spec.extent[d] * (static_cast<double>(spec.part->cells[d]) / n);
-    }
-    box.cells = spec.part->cells;
-  }
-  std::array<std::int64_t, 3> const n = box.cells;
+  std::array<std::int64_t, 3> const n = spec.part ? spec.part->cells : box.cells;
   std::array<std::int64_t, 3> const m{plus(n[0], 1), plus(n[1], 1), plus(n[2], 1)};
   auto const product = [](std::int64_t a, std::int64_t b, std::int64_t c) { return times(times(a, b), c); };
   counts.cells = product(n[0], n[1], n[2]);
@@ -173,16 +186,10 @@ MeshCounts count_box(MeshSpec const& spec) {
   counts.edges = plus(plus(product(n[0], m[1], m[2]), product(m[0], n[1], m[2])), product(m[0], m[1], n[2]));
   counts.vertices = product(m[0], m[1], m[2]);
   if (counts.vertices <= std::numeric_limits<std::int32_t>::max())  // more are refused before anybody asks where they are
-    for (std::size_t d = 0; d < 3; ++d) {
-      std::vector<double> const all = graded_coordinates(spec, d);
-      std::int64_t const first = spec.part && !all.empty() ? spec.part->first[d] : 0;
-      box.coordinates[d].assign(all.begin() + first, all.empty() ? all.end() : all.begin() + first + m[d]);
-      if (spec.part && !all.empty()) {
-        box.origin[d] = box.coordinates[d].front();
-        box.extent[d] = box.coordinates[d].back() - box.coordinates[d].front();
-        box.whole->coordinates[d] = all;
-      }
-    }
+    for (std::size_t d = 0; d < 3; ++d)
+      box.coordinates[d] = graded_coordinates(spec, d);
+  if (spec.part)
+    box = part_of(box, spec.part->first, spec.part->cells);
   for (int face = 0; face < 6; ++face) {
     std::int64_t const faces = face < 2 ? times(n[1], n[2]) : face < 4 ? times(n[0], n[2]) : times(n[0], n[1]);
     counts.faces_with_id[static_cast<unsigned>(face)] = box.is_boundary(face) ? faces : 0;

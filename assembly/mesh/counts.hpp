@@ -45,6 +45,10 @@ struct BoxGrid {
   }
 };
 
+/// The part of a box that has `cells` cells per direction from `first` on. Precondition: the box is no part itself.
+[[nodiscard]] BoxGrid part_of(BoxGrid const& box, std::array<std::int64_t, 3> const& first,
+                              std::array<std::int64_t, 3> const& cells);
+
 /// Two boundaries that a mesh file joins, by the ids of groups.
 struct PeriodicPair {
   unsigned first = 0, second = 0;

@@ -68,6 +68,38 @@ Space::Space(BoxGrid const& grid, ReferenceElement const& element) : order(eleme
   cells_per_part = nz >= 16 ? layer * n_parts(nz, 128) : std::max<std::int64_t>(n_parts(n_cells, 128), 64);
 }
 
+Space::Space(Space const& whole, ReferenceElement const& element, std::array<std::int64_t, 3> const& first,
+             std::array<std::int64_t, 3> const& cells)
+    : Space(part_of(*whole.box, first, cells), element) {
+  auto const [nx, ny, nz] = whole.box->cells;
+  auto const number = [&, nx = nx, ny = ny](std::int64_t cell) {
+    auto const [x, y, z] = box_cell(cell);
+    return ((first[2] + z) * ny + first[1] + y) * nx + first[0] + x;
+  };
+  sides_have_ids = whole.sides_have_ids;
+  boundary_ids = whole.boundary_ids;
+  material_ids = whole.material_ids;
+  if (!whole.material_.empty()) {
+    material_.resize(n_cells);
+    for (std::int64_t cell = 0; cell < n_cells; ++cell)
+      material_[cell] = whole.material_[number(cell)];
+  }
+  if (whole.sides_have_ids)
+    return;
+  // Faces of the whole are listed side by side, the lower one of the other two directions fastest.
+  std::array<std::int64_t, 6> first_of_side{};
+  for (std::size_t side = 1; side < 6; ++side) {
+    std::size_t const d = (side - 1) / 2;
+    first_of_side[side] = first_of_side[side - 1] + whole.n_cells / whole.box->cells[d];
+  }
+  for (BoundaryFace& face : boundary_faces) {
+    std::size_t const d = static_cast<std::size_t>(face.face) / 2, e = d == 0 ? 1 : 0, f = d == 2 ? 1 : 2;
+    auto const at = box_cell(face.cell);
+    face.boundary_id =
+        whole.boundary_faces[first_of_side[face.face] + (first[f] + at[f]) * whole.box->cells[e] + first[e] + at[e]].boundary_id;
+  }
+}
+
 Space::Space(LatticeMesh const& mesh, ReferenceElement const& element, LatticeMesh const* shape)
     : order(element.order), n_local(element.n_nodes), isoparametric(mesh.isoparametric || shape != nullptr) {
   LatticeTopology const& topology = *mesh.topology;

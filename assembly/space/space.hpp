@@ -59,6 +59,9 @@ class Space {
 public:
   /// A box: unknowns numbered lexicographically (x fastest) over its (p N_x + 1) x (p N_y + 1) x (p N_z + 1) nodes.
   Space(BoxGrid const& box, ReferenceElement const& element);
+  /// The part of a box that has `cells` cells per direction from `first` on, with the ids and materials of the whole.
+  Space(Space const& box, ReferenceElement const& element, std::array<std::int64_t, 3> const& first,
+        std::array<std::int64_t, 3> const& cells);
   /// Any mesh: unknowns in Cuthill-McKee order, cells in the order in which that search visits them.
   Space(Mesh const& mesh, ReferenceElement const& element);
   /// A globally refined mesh without a fine triangulation: the same space. Lattices of four cells a side or more have their cells

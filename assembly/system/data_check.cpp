@@ -254,6 +254,15 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
   });
 }
 
+/// Whether a face of a box has a node on another side of it.
+bool touches_another_side(Space const& space, BoundaryFace const& face) {
+  auto const at = space.box_cell(face.cell);
+  for (std::size_t d = 0; d < 3; ++d)
+    if (static_cast<int>(d) != face.face / 2 && (at[d] == 0 || at[d] + 1 == space.box->cells[d]))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 void check_dirichlet(Space const& space, ReferenceElement const& element, ProblemData const& data,
@@ -282,8 +291,10 @@ void check_dirichlet(Space const& space, ReferenceElement const& element, Proble
   for (int face = 0; face < 6; ++face)
     nodes[face] = element.face_nodes(face);
   std::vector<std::int32_t> dofs(space.n_local);
+  // A whole side has one condition, and sources may lie anywhere.
+  bool const at_edges_alone = space.box && space.sides_have_ids && space.inner_faces.empty() && data.point_loads.loads.empty();
   for_faces_with_conditions(space, data, [&](BoundaryFace const& face, std::size_t entry) {
-    if (data.boundary[entry].type != BoundaryType::dirichlet)
+    if (data.boundary[entry].type != BoundaryType::dirichlet || (at_edges_alone && !touches_another_side(space, face)))
       return;
     space.dofs(face.cell, dofs.data());
     for (int const i : nodes[face.face]) {

@@ -2,6 +2,7 @@
 
 #include "assembly/parallel.hpp"
 #include "assembly/system/boundary_flux.hpp"
+#include "assembly/system/box_boundary.hpp"
 #include "assembly/system/box_evaluation.hpp"
 #include "assembly/system/integrals.hpp"
 
@@ -18,17 +19,6 @@ namespace {
 /// Evaluations of `exact` that an error norm may cost before only the fewest points of the quadrature rule are used.
 constexpr std::int64_t evaluation_budget = 4'000'000;
 constexpr int most_points = 14;
-
-/// Points per direction: p + 3, and more on coarse meshes. They carry the quadrature and the interpolation that `exact` is
-/// differentiated through, so that its gradient needs no evaluations of its own and none outside the cell.
-int points_per_direction(Space const& space) {
-  int n = space.order + 3;
-  // A part has the same points as the whole.
-  std::int64_t const cells = space.n_cells_of_whole > 0 ? space.n_cells_of_whole : space.n_cells;
-  while (n < most_points && cells * (n + 1) * (n + 1) * (n + 1) <= evaluation_budget)
-    ++n;
-  return n;
-}
 
 double dot(Point3 const& a, Point3 const& b) {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -246,9 +236,18 @@ FieldSums source_integral(Space const& space, ReferenceElement const& element, P
   return {sums.first, sums.second};
 }
 
+int points_of_exact(Space const& space) {
+  int n = space.order + 3;
+  // A part has the same points as the whole.
+  std::int64_t const cells = space.n_cells_of_whole > 0 ? space.n_cells_of_whole : space.n_cells;
+  while (n < most_points && cells * (n + 1) * (n + 1) * (n + 1) <= evaluation_budget)
+    ++n;
+  return n;
+}
+
 ExactMean mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data) {
   if (space.box && data.exact->is_code())
-    return box_mean_of_exact(space, *data.exact, points_per_direction(space));
+    return box_mean_of_exact(space, *data.exact, points_of_exact(space));
   struct State {
     Function exact;
     CellQuadrature quadrature;
@@ -256,7 +255,7 @@ ExactMean mean_of_exact(Space const& space, ReferenceElement const& element, Pro
   auto const sums = sum_over_cells(
       space,
       [&] {
-        return State{*data.exact, CellQuadrature(space, element, points_per_direction(space))};
+        return State{*data.exact, CellQuadrature(space, element, points_of_exact(space))};
       },
       [](State& state, std::int64_t cell, Sums& sum) {
         state.quadrature.reset(cell);
@@ -270,7 +269,7 @@ ExactMean mean_of_exact(Space const& space, ReferenceElement const& element, Pro
 
 ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u,
                        double shift) {
-  int const points = points_per_direction(space);
+  int const points = points_of_exact(space);
   if (space.box && data.exact->is_code())
     return box_error_norms(space, element, *data.exact, u, shift, points);
   struct State {
@@ -538,7 +537,14 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
   result.mean = all.values.integral_u / all.volume;
   result.integral_u = all.values.integral_u;
   result.energy = 0.5 * all.gradients;
-  BoundaryFluxes fluxes = boundary_fluxes(space, element, data, u, counted, u_low);
+  bool const by_sides =
+      space.box && space.n_cells_of_whole == 0 && counted.empty() && space.inner_faces.empty() && !data.has_periodic_boundaries();
+  BoundaryFluxes fluxes;
+  if (by_sides)
+    fluxes.boundaries =
+        box_boundary_fluxes(space, element, data, nodes_among(space, u), u_low.empty() ? NodesOfBox() : nodes_among(space, u_low));
+  else
+    fluxes = boundary_fluxes(space, element, data, u, counted, u_low);
   if (!fluxes.periodic.empty())
     add_periodic_fluxes(fluxes.periodic, data, fluxes);
   result.boundaries = std::move(fluxes.boundaries);

@@ -12,6 +12,11 @@ namespace poisson::assembly {
 /// The integrals of f and |f|, by the quadrature of the assembly. Throws InputError where f is not finite.
 [[nodiscard]] FieldSums source_integral(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
+/// Gauss points per direction at which `exact` is evaluated: p + 3, and more on coarse meshes. They carry the quadrature and the
+/// interpolation that `exact` is differentiated through, so that its gradient needs no evaluations of its own and none outside the
+/// cell.
+[[nodiscard]] int points_of_exact(Space const& space);
+
 /// Returns the integral of data.exact over the mesh, and the volume. Precondition here and in error_norms: data.exact is set.
 /// Throws InputError where it is not finite.
 [[nodiscard]] ExactMean mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data);

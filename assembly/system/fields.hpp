@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -117,6 +118,11 @@ struct Quantities {
       (with_condition.contains(id) ? boundaries : surfaces)[id].add(surface);
   }
 };
+
+/// Gives u at nodes of a mesh that is a box, from wherever it is: at count[0] x count[1] x count[2] nodes from `first` on, x
+/// fastest.
+using NodesOfBox =
+    std::function<void(std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, HostVector<double>& u)>;
 
 /// Places where u is low and where it is high; none where no node is.
 struct ExtremePlaces {

@@ -41,6 +41,8 @@ public:
   [[nodiscard]] T const* data() const noexcept { return data_; }
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
   [[nodiscard]] std::int64_t bytes() const noexcept { return size_ * std::int64_t{sizeof(T)}; }
+  /// The context in whose memory it is; null for an array that was made without one.
+  [[nodiscard]] Context* context() const noexcept { return context_; }
 
   /// Copy from and to host memory; they return when the copy is complete. Precondition: host.size() == size().
   void upload(std::span<T const> host) {

@@ -4,6 +4,7 @@
 #include "gpu/core/double_double.hpp"
 
 #include <cstddef>
+#include <utility>
 
 namespace poisson {
 
@@ -148,6 +149,9 @@ public:
     hi_.set_zero();
     lo_.set_zero();
   }
+  /// Give away the arrays of high and low parts.
+  [[nodiscard]] Array<Part> take_high() { return std::move(hi_); }
+  [[nodiscard]] Array<Part> take_low() { return std::move(lo_); }
 
 private:
   Array<Part> hi_, lo_;

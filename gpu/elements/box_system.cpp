@@ -64,7 +64,7 @@ std::int64_t BoxSystem::peak_bytes(std::array<std::int64_t, 3> const& cells, int
 }
 
 BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
-    : context_(context), kernels_(kernels_for<BoxElementKernels>(context)), failed_(context) {
+    : ElementSystem(context), kernels_(kernels_for<BoxElementKernels>(context)), failed_(context) {
   assert(can_assemble(problem, format));
   for (std::size_t d = 0; d < 3; ++d) {
     std::int64_t const n = problem.cells[d];
@@ -328,17 +328,6 @@ void BoxSystem::make_half_cds(Array<double> values) {
   matrix_ = HalfCds::from_diagonals(context_, n, std::move(offsets), std::move(values),
                                     static_cast<double>(14 * n) / (0.5 * static_cast<double>(nnz_ + n)));
   matrix_->row_not_finite = row_not_finite;
-}
-
-void BoxSystem::set_dirichlet(std::span<double> x) const {
-  auto const host = make_context(Backend::cpu);
-  BoxElements box = box_;
-  std::array<Array<double>, 6> values;
-  for (std::size_t face = 0; face < 6; ++face) {
-    values[face] = face_values_[face].copy_to(*host);
-    box.faces[face].value = values[face].data();
-  }
-  BoxElementKernels::cpu().set_dirichlet(*host, box, x.data());
 }
 
 }  // namespace poisson

@@ -34,7 +34,8 @@ public:
   [[nodiscard]] std::int64_t n_rows() const { return box_.n_rows(); }
   /// Whether a condition here fixes the constant; where there are cuts, one of the larger box may.
   [[nodiscard]] bool anchored() const { return anchored_; }
-  void set_dirichlet(std::span<double> x) const override;
+  using ElementSystem::set_dirichlet;
+  void set_dirichlet(double* x) const override { kernels_.set_dirichlet(context_, box_, x); }
 
 private:
   void evaluate_faces(BoxProblem const& problem);
@@ -44,7 +45,6 @@ private:
                 std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, ValueCheck check,
                 double* values, DataError::Quantity quantity, int face);
 
-  Context& context_;
   BoxElementKernels const& kernels_;
   BoxElements box_;
   /// The integrals of values at Gauss points, times the weights of these points where there are some; where cells are equal, times

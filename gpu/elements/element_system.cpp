@@ -8,11 +8,10 @@ namespace {
 constexpr std::int64_t none_failed = std::numeric_limits<std::int64_t>::max();
 }  // namespace
 
-HostVector<double> ElementSystem::take_rhs() {
-  HostVector<double> host(static_cast<std::size_t>(rhs_.size()));
-  rhs_.download(std::span<double>(host));
-  rhs_ = {};
-  return host;
+void ElementSystem::set_dirichlet(std::span<double> x) const {
+  Array<double> on_backend(context_, std::span<double const>(x));
+  set_dirichlet(on_backend.data());
+  on_backend.download(x);
 }
 
 bool is_constant(ExpressionCode const& code) {

@@ -2,6 +2,7 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/core/expression_code.hpp"
+#include "gpu/core/field.hpp"
 #include "gpu/core/field_data.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/formats/matrix.hpp"
@@ -17,14 +18,17 @@ namespace poisson {
 /// keep their diagonal entry only, and their right-hand side is 0.
 class ElementSystem {
 public:
+  /// The context outlives it.
+  explicit ElementSystem(Context& context) : context_(context) {}
   virtual ~ElementSystem() = default;
 
+  [[nodiscard]] Context& context() const { return context_; }
   [[nodiscard]] Matrix const& matrix() const { return *matrix_; }
   /// Gives the matrix away.
   [[nodiscard]] std::unique_ptr<Matrix> take_matrix() { return std::move(matrix_); }
   [[nodiscard]] Array<double> const& rhs() const { return rhs_; }
-  /// The right-hand side in host memory; the backend's copy is freed.
-  [[nodiscard]] HostVector<double> take_rhs();
+  /// Gives the right-hand side away, which is in the backend's memory.
+  [[nodiscard]] Field take_rhs() { return Field(std::move(rhs_)); }
   [[nodiscard]] std::int64_t nnz() const { return nnz_; }  ///< of the full matrix
   /// Neither Dirichlet values nor an alpha > 0: the constant vector spans the null space.
   [[nodiscard]] bool pure_neumann() const { return pure_neumann_; }
@@ -34,10 +38,13 @@ public:
   /// that do not count in the sums may count here.
   [[nodiscard]] HostVector<double> const& largest_source_of_lines() const { return largest_of_lines_; }
 
-  /// Writes the Dirichlet values into x, which has an entry for each unknown in host memory.
-  virtual void set_dirichlet(std::span<double> x) const = 0;
+  /// Writes the Dirichlet values into x, which has an entry for each unknown in the backend's memory.
+  virtual void set_dirichlet(double* x) const = 0;
+  /// Writes them into host memory.
+  void set_dirichlet(std::span<double> x) const;
 
 protected:
+  Context& context_;
   std::unique_ptr<Matrix> matrix_;
   Array<double> rhs_;
   std::int64_t nnz_ = 0;

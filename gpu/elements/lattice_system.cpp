@@ -5,6 +5,7 @@
 #include "gpu/elements/lattice_operator.hpp"
 #include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/fields.hpp"
 #include "gpu/kernels/lattice_element_rows.hpp"
 
 #include <algorithm>
@@ -74,22 +75,21 @@ std::int64_t LatticeSystem::peak_bytes(LatticeLayout const& layout, int varying_
          8 * layout.n_unknowns + 8 * rims + 25 * (layout.n_unknowns - layout.n_inner()) + (1 + varying_fields) * 8 * points * slab;
 }
 
-LatticeSystem::KeptBytes LatticeSystem::kept_bytes(LatticeLayout const& layout, Format format) {
+std::int64_t LatticeSystem::kept_bytes(LatticeLayout const& layout, Format format) {
   std::int64_t const m = layout.nodes(), rims = layout.n_lattices * layout.rim().size(),
                      on_rims = layout.n_unknowns - layout.n_inner();
-  // Tables of rims; Dirichlet marks and values and loads, the former once more for the host.
-  std::int64_t const tables = 8 * rims + 8 * on_rims, data = 17 * on_rims, host = 9 * on_rims;
+  // Tables of rims; Dirichlet marks and values and loads.
+  std::int64_t const tables = 8 * rims + 8 * on_rims, data = 17 * on_rims;
   if (format == Format::half_cds)  // diagonals, and what lattices contribute to rims
-    return {8 * 14 * layout.n_lattices * m * m * m + tables + data + 8 * rims, host};
+    return 8 * 14 * layout.n_lattices * m * m * m + tables + data + 8 * rims;
   // Tensors and element vectors, marks once more, the diagonal.
   std::int64_t const n = layout.cells, n_cells = layout.n_lattices * n * n * n, n1 = layout.order + 1;
-  return {8 * LatticeOperator::n_tensor_values(n_cells, layout.order) + 8 * n1 * n1 * n1 * n_cells + tables + data + on_rims +
-              8 * layout.n_unknowns,
-          host};
+  return 8 * LatticeOperator::n_tensor_values(n_cells, layout.order) + 8 * n1 * n1 * n1 * n_cells + tables + data + on_rims +
+         8 * layout.n_unknowns;
 }
 
 LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Format format)
-    : context_(context),
+    : ElementSystem(context),
       kernels_(kernels_for<LatticeElementKernels>(context)),
       lattices_(context, problem.layout),
       coordinates_(context, problem.coordinates),
@@ -99,9 +99,7 @@ LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Fo
       fixed_(context, problem.fixed),
       mass_face_(context, problem.mass_face),
       failed_(context),
-      n_inner_(problem.layout.n_inner()),
-      host_fixed_(problem.fixed),
-      host_fixed_value_(problem.fixed_value) {
+      n_inner_(problem.layout.n_inner()) {
   assert(format == Format::matrix_free || (problem.layout.order == 1 && problem.layout.cells >= 2));
   assert(problem.layout.order <= max_order);
   elements_.lattices = lattices_.view();
@@ -337,11 +335,11 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem) {
   auto matrix = LatticeOperator::make(context_, std::move(data));
 
   // Dirichlet values leave the matrix.
-  HostVector<double> fixed(static_cast<std::size_t>(lattices.n_unknowns));
-  std::fill(fixed.begin(), fixed.end(), 0.0);
-  set_dirichlet(fixed);
-  if (std::any_of(fixed.begin() + n_inner_, fixed.end(), [](double value) { return value != 0; }))
-    matrix->subtract_whole_product(Array<double>(context_, std::span<double const>(fixed)).data(), rhs_.data());
+  Array<double> fixed(context_, lattices.n_unknowns);
+  fixed.set_zero();
+  set_dirichlet(fixed.data());
+  if (largest_of(context_, fixed.size(), fixed.data()) > 0)
+    matrix->subtract_whole_product(fixed.data(), rhs_.data());
   kernels_.add_rim_loads(context_, elements_, rhs_.data());
 
   nnz_ = count_entries(problem.layout, problem.fixed, problem.couplings);
@@ -352,10 +350,8 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem) {
   matrix_ = std::move(matrix);
 }
 
-void LatticeSystem::set_dirichlet(std::span<double> x) const {
-  for (std::size_t i = 0; i < host_fixed_.size(); ++i)
-    if (host_fixed_[i] != 0)
-      x[static_cast<std::size_t>(n_inner_) + i] = host_fixed_value_[i];
+void LatticeSystem::set_dirichlet(double* x) const {
+  kernels_for<FieldKernels>(context_).set_where(context_, fixed_.size(), fixed_.data(), fixed_value_.data(), x + n_inner_);
 }
 
 std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t const> fixed, std::int64_t couplings) {

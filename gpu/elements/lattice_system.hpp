@@ -23,19 +23,16 @@ public:
                                                Format format = Format::half_cds);
   [[nodiscard]] static std::int64_t peak_bytes(LatticeProblem const& problem, Backend backend, Format format = Format::half_cds);
 
-  /// Bytes of it that stay there, the matrix with what its products need included and the right-hand side not; `host`: bytes that
-  /// stay in host memory in any case.
-  struct KeptBytes {
-    std::int64_t backend, host;
-  };
-  [[nodiscard]] static KeptBytes kept_bytes(LatticeLayout const& layout, Format format = Format::half_cds);
+  /// Bytes of it that stay there, the matrix with what its products need included and the right-hand side not.
+  [[nodiscard]] static std::int64_t kept_bytes(LatticeLayout const& layout, Format format = Format::half_cds);
 
   /// `format`: half_cds, of order 1 and with two cells a side or more, or matrix_free. Throws DataError, OutOfMemoryError,
   /// Interrupted. In a pure Neumann problem f is shifted by a constant so that the right-hand side is orthogonal to the constant
   /// vector.
   LatticeSystem(Context& context, LatticeProblem const& problem, Format format = Format::half_cds);
 
-  void set_dirichlet(std::span<double> x) const override;
+  using ElementSystem::set_dirichlet;
+  void set_dirichlet(double* x) const override;
 
 private:
   struct Slab;
@@ -50,7 +47,6 @@ private:
   void assemble_operator(LatticeProblem const& problem);
   [[noreturn]] void refuse(std::int64_t failed, DataError::Quantity quantity) const;
 
-  Context& context_;
   LatticeElementKernels const& kernels_;
   LatticeArrays lattices_;
   Array<double> coordinates_, fixed_value_, rim_load_, face_mass_;
@@ -60,8 +56,6 @@ private:
   LowestFailure failed_;
   double shift_ = 0;  ///< of f
   std::int64_t n_inner_;
-  HostVector<std::uint8_t> host_fixed_;
-  HostVector<double> host_fixed_value_;
 };
 
 /// Entries of the full matrix: `couplings` less those in rows and columns of unknowns with Dirichlet values (`fixed`, as in

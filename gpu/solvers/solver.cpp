@@ -8,8 +8,8 @@
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/fields.hpp"
 #include "gpu/kernels/graph.hpp"
-#include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/vectors.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/preconditioners/registry.hpp"
@@ -106,38 +106,34 @@ struct DiagonalRange {
   double largest = 0, span = 0;
 
   DiagonalRange(LinearOperator<double> const& a, Context& context, Communicator& ranks) {
-    Array<double> diagonal(context, a.n_rows()), extreme(context, 1);
+    Array<double> diagonal(context, a.n_rows());
     a.diagonal(diagonal.data());
-    auto const& kernels = kernels_for<RefinementKernels>(context);
-    kernels.largest(context, a.n_rows(), diagonal.data(), extreme.data());
-    extreme.download(std::span<double>(&largest, 1));
+    largest = largest_of(context, a.n_rows(), diagonal.data());
     kernels_for<VectorKernels<double>>(context).invert(context, a.n_rows(), diagonal.data());
-    kernels.largest(context, a.n_rows(), diagonal.data(), extreme.data());
-    double inverse = 0;
-    extreme.download(std::span<double>(&inverse, 1));
+    double const inverse = largest_of(context, a.n_rows(), diagonal.data());
     largest = max_over(ranks, largest);
     span = largest * max_over(ranks, inverse);
   }
 };
 
-/// 1 / |a_ii| times the largest of them, by which squares of residuals are weighted; empty where the diagonal is not badly scaled.
-/// Rows without a diagonal entry count as those with the largest.
-HostVector<double> weights_of_rows(LinearOperator<double> const& a, Context& context, DiagonalRange const& range) {
-  HostVector<double> weights;
+/// The main diagonal, by which residuals are weighted (DiagonalWeights); empty where it is not badly scaled.
+Array<double> weights_of_rows(LinearOperator<double> const& a, Context& context, DiagonalRange const& range) {
   if (!(range.span > badly_scaled))
-    return weights;
+    return {};
   Array<double> diagonal(context, a.n_rows());
   a.diagonal(diagonal.data());
-  weights.resize(static_cast<std::size_t>(a.n_rows()));
-  diagonal.download(std::span<double>(weights));
-  for (double& value : weights)
-    value = value != 0 ? range.largest / std::abs(value) : 1;
-  return weights;
+  return diagonal;
 }
 
 /// The algebraic error that is aimed at, over the discretisation error, in the norms of the energy and of L2. What is left once the
 /// residual is small enough is smoother than what there was, and larger beside its residual; 0.05 is what must not be exceeded.
 constexpr double share_of_discretization = 0.02;
+
+Array<double> zeros(Context& context, std::int64_t n) {
+  Array<double> x(context, n);
+  x.set_zero();
+  return x;
+}
 
 struct Outcome {
   SolverStatus status{};
@@ -156,8 +152,8 @@ struct KeptIterate {
 template <class X>
 class Solve {
 public:
-  Solve(LinearOperator<X> const& a, std::span<double const> b, SolverOptions const& options, PreconditionerSetup const* setup,
-        LinearOperator<double> const& in_double, DiagonalRange const& range, HostVector<double> const& weights, Context& context,
+  Solve(LinearOperator<X> const& a, Array<double> const& b, SolverOptions const& options, PreconditionerSetup const* setup,
+        LinearOperator<double> const& in_double, DiagonalRange const& range, Array<double> const& weights, Context& context,
         SolverResult& result)
       : a_(a),
         options_(options),
@@ -171,23 +167,19 @@ public:
         weights_(weights),
         weighted_(range.span > badly_scaled),
         sum_(context, options.ranks),
-        rhs_(b, options.constant_null_space, options.ranks),
-        b_(rhs_.upload(context)),
+        rhs_(context, b, options.constant_null_space, options.ranks),
         x_(context, n_),
         r_(context, n_),
         square_(context, 1),
         bytes_(result.bytes_per_iteration * static_cast<double>(result.iterations)) {
     x_.set_zero();
-    vectors().copy(context_, n_, b_.data(), r_.data());
+    vectors().copy(context_, n_, rhs_.data(), r_.data());
     norm_ = norm_of_zero_ = norm_of_residual();
     // b_norm_ is the norm of the scaled b before its projection.
-    double squares = 0;
-    if (rhs_.is_projected())
-      for (double const v : b)
-        squares += std::scalbn(v, -rhs_.exponent()) * std::scalbn(v, -rhs_.exponent());
-    b_norm_ = rhs_.is_projected() ? std::sqrt(sum_over(options_.ranks, squares)) : norm_;
+    b_norm_ =
+        rhs_.is_projected() ? std::scalbn(norm_over(options_.ranks, norm_of(context_, n_, b.data())), -rhs_.exponent()) : norm_;
     if (weighted_)
-      weighted_b_norm_ = weighted_norm([&](std::size_t i) { return std::scalbn(b[i], -rhs_.exponent()); });
+      weighted_b_norm_ = std::scalbn(weighted_norm(b.data()), -rhs_.exponent());
   }
 
   /// Begins with the x that another call has come to, in its scale, which is the same. Overwrites x.
@@ -195,7 +187,7 @@ public:
     if constexpr (std::is_same_v<X, double>)
       vectors().copy(context_, n_, x.data(), x_.data());
     else
-      kernels_for<RefinementKernels>(context_).add(context_, n_, 1, x.data(), x_.data());
+      kernels_for<FieldKernels>(context_).add(context_, n_, 1, x.data(), x_.data());
     compute_residual();
   }
   /// Begins with the x of nested iteration. Returns the tolerance with which the algebraic error is small beside the discretisation
@@ -205,7 +197,7 @@ public:
       throw InputError("solver.initial", "nested needs the levels of multigrid, and here are none; use solver.preconditioner: "
                                          "multigrid, or zero");
     Vector<double> x(context_, n_), coarse(context_, n_), product(context_, n_);
-    if (!setup_->start_nested(high(b_), x.data(), coarse.data()))
+    if (!setup_->start_nested(high(rhs_.data()), x.data(), coarse.data()))
       return 0;  // one level, which is solved directly
     double const l2 = std::max(dot(x.data(), x.data()) - 2 * dot(x.data(), coarse.data()) + dot(coarse.data(), coarse.data()), 0.0);
     in_double_.product(1, x.data(), 0, product.data());
@@ -232,8 +224,8 @@ public:
     Vector<double> z(context_, n_);
     std::int32_t const no = 0;
     Array<std::int32_t> const running(context_, std::span<std::int32_t const>(&no, 1));
-    setup_->applied_in(double())->apply(high(r_), z.data(), running.data());
-    double const energy = dot(high(x_), high(b_)), of_error = std::max(dot(high(r_), z.data()), 0.0);
+    setup_->applied_in(double())->apply(high(r_.data()), z.data(), running.data());
+    double const energy = dot(high(x_.data()), high(rhs_.data())), of_error = std::max(dot(high(r_.data()), z.data()), 0.0);
     return {energy > 0 ? std::sqrt(of_error / energy) : 0, std::sqrt(dot(z.data(), z.data()))};
   }
 
@@ -310,7 +302,7 @@ public:
       if (norm_ <= residual_slack * tolerance) {
         if (!weighted_)
           return {SolverStatus::converged, ""};
-        weighted_residual_ = weighted_norm_of_residual() / weighted_b_norm_;
+        weighted_residual_ = weighted_norm(high(r_.data())) / weighted_b_norm_;
         if (weighted_residual_ <= residual_slack * options_.tolerance)
           return {SolverStatus::converged, ""};
         goal = std::min(goal, norm_ * std::clamp(options_.tolerance / weighted_residual_, most_lowering, least_lowering));
@@ -339,25 +331,20 @@ public:
     }
   }
 
-  /// The solution in the caller's scale; `low` gets its low parts in DoubleDouble.
-  void solution(std::span<double> x, HostVector<double>& low) const {
-    if constexpr (std::is_same_v<X, DoubleDouble>) {
-      low.resize(x.size());
-      x_.download(x, std::span<double>(low));
-    } else {
-      low.clear();
-      x_.download(x);
-    }
-    rhs_.unscale(x, low);
+  /// Gives the solution away, in the caller's scale; `low` gets its low parts in DoubleDouble, or none.
+  void solution(Array<double>& x, Array<double>& low) {
+    rhs_.unscale(x_);
+    low = x_.take_low();
+    x = x_.take_high();
   }
 
 private:
   VectorKernels<X> const& vectors() const { return kernels_for<VectorKernels<X>>(context_); }
-  static double const* high(Vector<X> const& v) {
+  static double const* high(ConstPointer<X> v) {
     if constexpr (std::is_same_v<X, double>)
-      return v.data();
+      return v;
     else
-      return v.data().hi;
+      return v.hi;
   }
   double dot(double const* x, double const* y) {
     Array<double> result(context_, 1);
@@ -392,35 +379,12 @@ private:
     square_.download(std::span<X>(&square, 1));
     return norm_of(square);
   }
-  /// sqrt(sum w_i v(i)^2), the same bits for any number of threads.
-  template <class Value>
-  double weighted_norm(Value const& v) const {
-    constexpr std::int64_t block = 4096;
-    std::vector<double> partial(static_cast<std::size_t>((n_ + block - 1) / block), 0.0);
-#pragma omp parallel for schedule(static)
-    for (std::size_t part = 0; part < partial.size(); ++part) {
-      auto const begin = static_cast<std::int64_t>(part) * block;
-      for (std::int64_t i = begin; i < std::min(n_, begin + block); ++i) {
-        auto const row = static_cast<std::size_t>(i);
-        double const value = v(row);
-        partial[part] += weights_[row] * value * value;
-      }
-    }
-    return std::sqrt(sum_over(options_.ranks, std::accumulate(partial.begin(), partial.end(), 0.0)));
-  }
-  /// On the host: it is looked at a few times in a run.
-  double weighted_norm_of_residual() const {
-    HostVector<double> r(static_cast<std::size_t>(n_));
-    if constexpr (std::is_same_v<X, double>) {
-      r_.download(std::span<double>(r));
-    } else {
-      HostVector<double> low(r.size());
-      r_.download(std::span<double>(r), std::span<double>(low));
-    }
-    return weighted_norm([&](std::size_t i) { return r[i]; });
+  /// sqrt(sum w_i^2 v_i^2).
+  double weighted_norm(double const* v) const {
+    return norm_over(options_.ranks, norm_of(context_, n_, v, {weights_.data(), range_.largest}));
   }
   void compute_residual() {
-    vectors().copy(context_, n_, b_.data(), r_.data());
+    vectors().copy(context_, n_, rhs_.data(), r_.data());
     a_.product(X(-1), x_.data(), X(1), r_.data());
     norm_ = norm_of_residual();
   }
@@ -428,7 +392,7 @@ private:
   /// x += d, then d = 0; not when ||b - A x||, computed anew, was `before` and would not be less.
   template <class T>
   void add_to_x(Vector<T>& d, KeptIterate<T>& kept, double before) {
-    auto const& refinement = kernels_for<RefinementKernels>(context_);
+    auto const& refinement = kernels_for<FieldKernels>(context_);
     keep(d.data(), kept);
     refinement.add(context_, n_, 1, d.data(), x_.data());
     compute_residual();
@@ -603,11 +567,11 @@ private:
   std::int64_t n_;         ///< rows of this rank
   std::int64_t n_of_all_;  ///< of all ranks
   DiagonalRange const& range_;
-  HostVector<double> const& weights_;  ///< of rows, where the diagonal is badly scaled
-  bool weighted_;                      ///< it is, on some rank
+  Array<double> const& weights_;  ///< the diagonal, where that is badly scaled
+  bool weighted_;                 ///< it is, on some rank
   GatheredSum<X> sum_;
   RightHandSide<X> rhs_;
-  Vector<X> b_, x_, r_;
+  Vector<X> x_, r_;
   Array<X> square_;
   double norm_ = 0;          ///< ||b - A x||, computed anew after every cycle
   double norm_of_zero_ = 0;  ///< for x = 0
@@ -617,13 +581,15 @@ private:
   double bytes_;  ///< compulsory, of all iterations so far, also those of runs before this one
 };
 
-/// Returns the bytes of the vectors that live as long as the iterations, those inside of the preconditioner included.
+/// Returns the bytes of the vectors that live as long as the iterations beside the given b, those inside of the preconditioner
+/// included.
 std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& preconditioner, SolverOptions const& options) {
   PreconditionerEntry const& entry = entry_of(options.preconditioner);
   bool const extended = options.precision != Precision::double_ && options.precision != Precision::automatic,
              inner = options.precision != Precision::refined;
   std::int64_t const number = sizeof(double), of_iteration = extended && inner ? 2 * number : number;
-  std::int64_t bytes = (extended ? 2 : 1) * 3 * n_rows * number;  // b, x and the residual
+  bool const copies_b = extended || options.constant_null_space;
+  std::int64_t bytes = (extended ? 2 : 1) * (copies_b ? 3 : 2) * n_rows * number;  // x, the residual, and b where it is changed
   bytes += entry_of(options.method).vectors(entry.form) * n_rows * of_iteration;
   bytes += entry.bytes_to_apply(n_rows, preconditioner, of_iteration);
   if (extended && options.precision != Precision::double_double)
@@ -664,7 +630,7 @@ std::int64_t bytes_per_iteration(Method method, std::int64_t n_rows, std::int64_
 /// options say `automatic` that is one run.
 class Attempts {
 public:
-  Attempts(MultiPrecisionOperator const& a, std::span<double const> b, SolverOptions const& options, SolverResult& result)
+  Attempts(MultiPrecisionOperator const& a, Array<double> const& b, SolverOptions const& options, SolverResult& result)
       : a_(a),
         context_(a.context()),
         b_(b),
@@ -684,7 +650,8 @@ public:
                                                                  : Precision::double_;
   }
 
-  void run(std::span<double> x) {
+  /// x and x_low get the solution and its low parts, if it has any.
+  void run(Array<double>& x, Array<double>& x_low) {
     for (std::size_t i = 0; i < plan_.size(); ++i) {
       Outcome outcome = attempt(plan_[i]);
       if (outcome.status == SolverStatus::stagnated && options_.precision == Precision::automatic &&
@@ -716,8 +683,12 @@ public:
                               std::string(name_of(plan_[i + 1].kind)));
     }
     result_.precision = precision_;
-    if (take_solution_)
-      take_solution_(x);
+    if (take_solution_) {
+      take_solution_(x, x_low);
+      return;
+    }
+    x = zeros(context_, a_.n_rows());  // no iteration was begun
+    x_low = {};
   }
 
 private:
@@ -854,7 +825,7 @@ private:
       result_.algebraic_error = solve->algebraic_error().energy;
     result_.seconds += seconds_since(start);
     take_x_ = [solve] { return solve->take_x(); };
-    take_solution_ = [this, solve](std::span<double> x) { solve->solution(x, result_.x_low); };
+    take_solution_ = [solve](Array<double>& x, Array<double>& x_low) { solve->solution(x, x_low); };
     return outcome;
   }
 
@@ -866,19 +837,19 @@ private:
 
   MultiPrecisionOperator const& a_;
   Context& context_;
-  std::span<double const> b_;
+  Array<double> const& b_;
   SolverOptions const& options_;
   SolverOptions now_;  ///< of the run at hand, without `automatic`
   SolverResult& result_;
   DiagonalRange range_;
-  HostVector<double> weights_;  ///< see weights_of_rows
+  Array<double> weights_;  ///< see weights_of_rows
   std::vector<Trial> plan_;
   Precision precision_{};
   std::unique_ptr<PreconditionerSetup> setup_;
   bool made_ = false;
   PreconditionerKind made_kind_{};
   std::function<Vector<double>()> take_x_;
-  std::function<void(std::span<double>)> take_solution_;
+  std::function<void(Array<double>&, Array<double>&)> take_solution_;
 };
 
 /// Throws where one rank has a message.
@@ -889,30 +860,31 @@ void throw_first(Communicator& ranks, std::string const& mine) {
 
 }  // namespace
 
-SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x, SolverOptions const& options) {
+SolverResult solve(MultiPrecisionOperator const& a, Array<double> const& b, Array<double>& x, Array<double>& x_low,
+                   SolverOptions const& options) {
   std::int64_t const n = a.n_rows();
   if (a.n_columns() != n)
     throw InputError("the matrix is not square: it has " + std::to_string(n) + " rows and " + std::to_string(a.n_columns()) +
                      " columns");
-  if (static_cast<std::int64_t>(b.size()) != n || static_cast<std::int64_t>(x.size()) != n)
+  if (b.size() != n)
     throw InputError("the matrix has " + std::to_string(n) + " rows, but the right-hand side has " + std::to_string(b.size()) +
-                     " entries and the solution " + std::to_string(x.size()));
+                     " entries");
   std::int64_t const row = a.first_row_not_finite();
   throw_first(options.ranks, row < 0 ? "" : "the matrix has a NaN or an infinity in " + row_text(row));
-  std::int64_t first_bad = n;
-  bool zero = true;
-#pragma omp parallel for schedule(static) reduction(min : first_bad) reduction(&& : zero)
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (!std::isfinite(b[i]))
-      first_bad = std::min(first_bad, i);
-    zero = zero && b[i] == 0;
-    x[i] = 0;
+  Context& context = a.context();
+  double const largest = largest_of(context, n, b.data());
+  std::string not_finite;
+  if (!std::isfinite(largest)) {
+    std::int64_t const bad = first_not_finite(context, n, b.data());
+    double value = 0;
+    context.download(&value, b.data() + bad, sizeof value);
+    not_finite = "the right-hand side is " + std::to_string(value) + " in " + row_text(bad);
   }
-  throw_first(options.ranks,
-              first_bad == n ? "" : "the right-hand side is " + std::to_string(b[first_bad]) + " in " + row_text(first_bad));
-  zero = !any_of_ranks(options.ranks, !zero);
+  throw_first(options.ranks, not_finite);
   SolverResult result;
-  if (zero) {
+  if (!(max_over(options.ranks, largest) > 0)) {
+    x = zeros(context, n);
+    x_low = {};
     result.status = SolverStatus::converged;
     result.precision = options.precision == Precision::automatic ? Precision::double_ : options.precision;
     result.preconditioner =
@@ -921,7 +893,19 @@ SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, s
     return result;
   }
 
-  Attempts(a, b, options, result).run(x);
+  Attempts(a, b, options, result).run(x, x_low);
+  return result;
+}
+
+SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x, SolverOptions const& options) {
+  if (b.size() != x.size())
+    throw InputError("the right-hand side has " + std::to_string(b.size()) + " entries, but the solution " +
+                     std::to_string(x.size()));
+  Array<double> of_x, of_x_low;
+  SolverResult result = solve(a, Array<double>(a.context(), b), of_x, of_x_low, options);
+  of_x.download(x);
+  result.x_low.resize(static_cast<std::size_t>(of_x_low.size()));
+  of_x_low.download(std::span<double>(result.x_low));
   return result;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/linear_operator.hpp"
@@ -117,10 +118,12 @@ struct SolverResult {
   std::vector<MultigridLevelSummary> multigrid_levels;  ///< from the finest on; empty without multigrid
   double seconds = 0;                                   ///< iterations only: no transfer, no conversion, no setup
   double bytes_per_iteration = 0;                       ///< compulsory bytes of one iteration, for GB/s
-  HostVector<double> x_low;  ///< low parts of the solution, whose high parts are x; empty with Precision::double_
+  /// Low parts of the solution, whose high parts are x; empty with Precision::double_, and where x stays on the backend.
+  HostVector<double> x_low;
 };
 
-/// Solves A x = b from x = 0 on the operator's backend. b and x are host arrays of n_rows entries.
+/// Solves A x = b from x = 0 on the operator's backend. b has n_rows entries in its memory; x and x_low are made there: the
+/// solution, and its low parts, which are empty with Precision::double_.
 ///
 /// The status is `converged` when ||b - A x|| / ||b||, computed from x in the arithmetic of the solution, is at most twice the
 /// tolerance. Where only the residual of the recursion is that small, a new cycle begins with the computed residual, as long as
@@ -138,10 +141,13 @@ struct SolverResult {
 ///
 /// Throws InputError when A is not square, when sizes do not fit, when b or the matrix has a NaN or an infinity (the row is named),
 /// or when the preconditioner needs entries that options.csr, or options.rows_of_rank, does not provide; OutOfMemoryError.
+[[nodiscard]] SolverResult solve(MultiPrecisionOperator const& a, Array<double> const& b, Array<double>& x, Array<double>& x_low,
+                                 SolverOptions const& options);
+/// Solves the same with b and x in host memory; low parts are in SolverResult::x_low.
 [[nodiscard]] SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x,
                                  SolverOptions const& options);
 
-/// Bytes in the backend's memory that `solve` allocates besides the operator: vectors and the preconditioner. With
+/// Bytes in the backend's memory that `solve` takes besides the operator and b: vectors and the preconditioner. With
 /// Ordering::automatic those of the multicolor ordering, the larger ones.
 [[nodiscard]] std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options);
 

@@ -5,10 +5,12 @@
 #include "gpu/core/double_double.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/kernels/fields.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace poisson {
 
@@ -131,27 +133,29 @@ double true_residual(ResidualCheck const& system, std::span<double const> x, std
   return relative_norm(residual_of(system, x, b, x_low), b, ranks);
 }
 
-ResidualNorms residual_norms(std::span<double> r, std::span<double const> b, std::span<double const> diagonal,
+ResidualNorms residual_norms(Context& context, Array<double> const& r, Array<double> const& b, Array<double> const& diagonal,
                              Communicator& ranks) {
-  ResidualNorms result;
-  result.relative = relative_norm(r, b, ranks);
-  double largest = 0;
-  for (double const d : diagonal)
-    largest = std::max(largest, std::abs(d));
-  largest = max_over(ranks, largest);
-  auto const factor = [&](std::size_t i) {
-    return diagonal[i] != 0 && largest > 0 ? std::sqrt(largest / std::abs(diagonal[i])) : 1;
+  double const largest = max_over(ranks, largest_of(context, diagonal.size(), diagonal.data()));
+  auto const relative = [&](DiagonalWeights weights) {
+    double const r_norm = norm_over(ranks, norm_of(context, r.size(), r.data(), weights)),
+                 b_norm = norm_over(ranks, norm_of(context, b.size(), b.data(), weights));
+    return b_norm == 0 ? r_norm : r_norm / b_norm;
   };
-#pragma omp parallel for schedule(static)
-  for (std::size_t i = 0; i < r.size(); ++i)
-    r[i] *= factor(i);
-  double const r_norm = norm_over(ranks, norm(r));
-#pragma omp parallel for schedule(static)
-  for (std::size_t i = 0; i < r.size(); ++i)  // in the same memory
-    r[i] = factor(i) * b[i];
-  double const b_norm = norm_over(ranks, norm(r));
-  result.scaled = b_norm == 0 ? r_norm : r_norm / b_norm;
+  ResidualNorms result;
+  result.relative = relative({});
+  result.scaled = largest > 0 ? relative({diagonal.data(), largest}) : result.relative;
   return result;
+}
+
+Field stored_residual(Matrix const& matrix, Field const& b, Field const& x, Field const& x_low) {
+  Context& context = matrix.context();
+  Array<double> r(context, matrix.n_rows());
+  if (matrix.residual(x.on(context).data(), x_low.empty() ? nullptr : x_low.on(context).data(), b.on(context).data(), r.data()))
+    return Field(std::move(r));
+  CsrMatrix const csr = matrix.to_csr();
+  HostVector<double> host(static_cast<std::size_t>(matrix.n_rows()));
+  CsrResidualCheck(csr).residual(x.host(), x_low.host(), b.host(), host);
+  return Field(std::move(host));
 }
 
 double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b, std::span<double const> x_low) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/formats/matrix.hpp"
 
@@ -78,10 +80,10 @@ struct ResidualNorms {
   double scaled = 0;
 };
 
-/// Both norms of r, the residual of x for b: as true_residual, from the residual and the main diagonal, of all rows of this rank.
-/// r is overwritten.
-[[nodiscard]] ResidualNorms residual_norms(std::span<double> r, std::span<double const> b, std::span<double const> diagonal,
-                                           Communicator& ranks = alone());
+/// Both norms of r, the residual of x for b, from the main diagonal. All are in the memory of the context, and have the rows of
+/// this rank; the norms are those of all rows. Collective.
+[[nodiscard]] ResidualNorms residual_norms(Context& context, Array<double> const& r, Array<double> const& b,
+                                           Array<double> const& diagonal, Communicator& ranks = alone());
 
 /// ||b - A (x + x_low)|| / ||b|| in the 2-norm, or ||b - A (x + x_low)|| when b = 0; NaN where an entry is NaN. Squares neither
 /// overflow nor underflow. x_low may be empty. With `ranks` the system has the rows of this rank, and the norms are those of all;
@@ -90,6 +92,9 @@ struct ResidualNorms {
                                    std::span<double const> x_low = {}, Communicator& ranks = alone());
 [[nodiscard]] double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b,
                                    std::span<double const> x_low = {});
+/// Computes b - A (x + x_low), in double-double arithmetic, from the entries as they are stored, where they are; see
+/// StoredResidualCheck. x_low may be empty. Precondition: sizes fit.
+[[nodiscard]] Field stored_residual(Matrix const& matrix, Field const& b, Field const& x, Field const& x_low);
 /// That residual itself, b - A (x + x_low). Throws as true_residual.
 [[nodiscard]] HostVector<double> residual_of(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
                                              std::span<double const> x_low = {});

@@ -234,11 +234,12 @@ CellField NodeFlux::field() const {
           }};
 }
 
-std::int64_t NodeFlux::bytes(std::int64_t n_cells, int order, std::int64_t n_points) {
+NodeFlux::Bytes NodeFlux::bytes(std::int64_t n_cells, int order, std::int64_t n_points) {
   // Keys begin as all nodes of all cells. The cells are layers of one, whose nodes most of them share.
   std::int64_t const p = order, n_local = (p + 1) * (p + 1) * (p + 1), of_layer = (p + 1) * p * p;
   constexpr auto of_key = static_cast<std::int64_t>(sizeof(Key)), of_node = static_cast<std::int64_t>(sizeof(Vec3) + sizeof(int));
-  return n_cells * (n_local * of_key + of_layer * of_node + 32) + n_points / 8;
+  return {n_cells * (n_local * of_key + of_layer * of_node + 32) + n_points / 8,
+          n_cells * of_layer * (of_key + static_cast<std::int64_t>(sizeof(Vec3)))};
 }
 
 }  // namespace poisson::output

@@ -19,8 +19,11 @@ public:
   NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_t const> cells, PicturePart const* part = nullptr);
   /// Three components, for these cells only. Precondition: this outlives it.
   [[nodiscard]] CellField field() const;
-  /// Bytes that an object takes at most while it is made.
-  [[nodiscard]] static std::int64_t bytes(std::int64_t n_cells, int order, std::int64_t n_points);
+  /// Bytes that an object takes at most while it is made, and then.
+  struct Bytes {
+    std::int64_t making, kept;
+  };
+  [[nodiscard]] static Bytes bytes(std::int64_t n_cells, int order, std::int64_t n_points);
 
 private:
   using Key = std::pair<std::int64_t, int>;  ///< node and material

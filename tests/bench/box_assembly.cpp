@@ -56,7 +56,7 @@ BoxProblem cube(std::int64_t n) {
 }
 
 void measure_products(Context& context, ElementSystem& system, double bandwidth) {
-  HostVector<double> const b = system.take_rhs();
+  HostVector<double> const b = system.take_rhs().take_host();
   HostVector<double> x(b.size());
   Array<double> on_x(context, std::span<double const>(b)), on_y(context, static_cast<std::int64_t>(b.size())), dot(context, 1);
   Array<std::int32_t> stop(context, 1);

@@ -142,7 +142,7 @@ SolverResult with_ours(Context& context, std::int64_t cells, Format format, Time
   for (auto& face : problem.faces)
     face.value = testing::constant(0).code;
   BoxSystem system(context, problem, format);
-  HostVector<double> const b = system.take_rhs();
+  HostVector<double> const b = system.take_rhs().take_host();
   HostVector<double> x(b.size());
   SolverOptions options;
   options.preconditioner = PreconditionerKind::multigrid;

@@ -70,7 +70,7 @@ nlohmann::json measure(Context& context, double bandwidth, std::string const& jo
     face.value = constant(0);
   bool const of_box = format == Format::half_cds || format == Format::matrix_free;
   BoxSystem system(context, problem, of_box ? format : Format::half_cds);
-  HostVector<double> const b = system.take_rhs();
+  HostVector<double> const b = system.take_rhs().take_host();
   HostVector<double> x(b.size());
   auto const csr = algebraic || !of_box ? std::make_shared<CsrMatrix const>(system.matrix().to_csr()) : nullptr;
   std::unique_ptr<Matrix> const converted = of_box ? nullptr : make_matrix(format, csr, context);

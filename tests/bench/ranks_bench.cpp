@@ -175,7 +175,7 @@ RankSystem assemble(Context& context, Cut const& cut, Format format, Communicato
     auto couplings = std::make_shared<CsrMatrix>();
     couplings->row_ptr.push_back(0);
     block.rows.couplings = couplings;
-    block.rhs = system.take_rhs();
+    block.rhs = system.take_rhs().take_host();
     block.local = system.take_matrix();
   }
   result.b = std::move(block.rhs);

@@ -28,7 +28,7 @@ ErrorNorms solve_matrix_free(ProblemSpec const& spec) {
   else
     system = std::make_unique<LatticeSystem>(*context, discretization.lattice_problem(), Format::matrix_free);
   EXPECT_EQ(system->matrix().format(), Format::matrix_free);
-  HostVector<double> const rhs = system->take_rhs();
+  HostVector<double> const rhs = system->take_rhs().take_host();
   HostVector<double> x(rhs.size());
   SolverOptions options;
   options.preconditioner = PreconditionerKind::jacobi;

@@ -19,6 +19,7 @@
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/device_ranks.hpp"
+#include "gpu/kernels/fields.hpp"
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/half_slices.hpp"
@@ -29,7 +30,6 @@
 #include "gpu/kernels/lattice_operator.hpp"
 #include "gpu/kernels/order_levels.hpp"
 #include "gpu/kernels/qr.hpp"
-#include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/rim.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/smoother.hpp"
@@ -191,7 +191,7 @@ IluKernels const& IluKernels::cuda() {
 GraphKernels const& GraphKernels::cuda() {
   refuse();
 }
-RefinementKernels const& RefinementKernels::cuda() {
+FieldKernels const& FieldKernels::cuda() {
   refuse();
 }
 template <>

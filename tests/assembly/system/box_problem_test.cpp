@@ -39,7 +39,7 @@ void expect_equal(ProblemSpec const& spec, bool on_host) {
     for (auto a = matrix.row_ptr[i]; a < matrix.row_ptr[i + 1]; ++a)
       ASSERT_NEAR(matrix.values[a], expected.matrix.values[a], 1e-14 * largest) << "row " << i;
   }
-  HostVector<double> const rhs = system.take_rhs();
+  HostVector<double> const rhs = system.take_rhs().take_host();
   double scale = 0;
   for (double const b : expected.rhs)
     scale = std::max(scale, std::abs(b));

@@ -40,7 +40,7 @@ void expect_equal(ProblemSpec const& spec, Format format = Format::half_cds) {
       wrong += std::abs(matrix.values[a] - expected.matrix.values[a]) > tolerance * largest;
   }
   EXPECT_EQ(wrong, 0);
-  HostVector<double> const rhs = system.take_rhs();
+  HostVector<double> const rhs = system.take_rhs().take_host();
   double scale = 0;
   for (double const b : expected.rhs)
     scale = std::max(scale, std::abs(b));

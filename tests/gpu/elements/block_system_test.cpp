@@ -66,7 +66,7 @@ TYPED_TEST(BlockSystems, AreTheRowsOfTheWhole) {
   for (Cut const& cut : cuts) {
     BoxSystem whole_system(*this->context, problem_of(cut.cells, {}, cut));
     CsrMatrix const csr = whole_system.matrix().to_csr();
-    HostVector<double> const rhs = whole_system.take_rhs();
+    HostVector<double> const rhs = whole_system.take_rhs().take_host();
     RankBlocks blocks;
     std::vector<NodeBox> around;
     for (std::size_t d = 0; d < 3; ++d)

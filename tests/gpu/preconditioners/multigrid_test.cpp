@@ -148,7 +148,7 @@ protected:
   /// Solves to the tolerance and tests the residual.
   SolverResult solve_box(Box const& box, SolverOptions options, LevelsBy kind = LevelsBy::box, Format format = Format::half_cds) {
     BoxSystem system(*this->context, box.problem(), format);
-    HostVector<double> const b = system.take_rhs();
+    HostVector<double> const b = system.take_rhs().take_host();
     HostVector<double> x(b.size());
     options.preconditioner = PreconditionerKind::multigrid;
     options.constant_null_space = system.pure_neumann();
@@ -564,7 +564,7 @@ TYPED_TEST(Multigrid, EveryCycleAndSmoother) {
   options.multigrid.cycle = MultigridCycle::f;
   Box const box{{4, 4, 4}};
   BoxSystem system(*this->context, box.problem());
-  HostVector<double> const b = system.take_rhs();
+  HostVector<double> const b = system.take_rhs().take_host();
   HostVector<double> x(b.size());
   options.box_nodes = {5, 5, 5};
   EXPECT_THROW(static_cast<void>(solve(system.matrix(), b, x, options)), InputError);
@@ -588,7 +588,7 @@ TYPED_TEST(Multigrid, NestedIterationEstimatesTheDiscretisationError) {
     for (std::int64_t const n : {32, 25, 31, 40, 33}) {
       Box const box{{n, n, n}};
       BoxSystem system(*this->context, box.problem(), format);
-      HostVector<double> const b = system.take_rhs();
+      HostVector<double> const b = system.take_rhs().take_host();
       HostVector<double> x(b.size()), exact(b.size());
       SolverOptions options;
       options.preconditioner = PreconditionerKind::multigrid;
@@ -637,7 +637,7 @@ TYPED_TEST(Multigrid, NestedIterationOnOneLevelBeginsAtZero) {
 TYPED_TEST(Multigrid, NestedIterationNeedsLevels) {
   Box const box{{8, 8, 8}};
   BoxSystem system(*this->context, box.problem());
-  HostVector<double> const b = system.take_rhs();
+  HostVector<double> const b = system.take_rhs().take_host();
   HostVector<double> x(b.size());
   SolverOptions options;
   options.preconditioner = PreconditionerKind::jacobi;
@@ -649,7 +649,7 @@ TYPED_TEST(Multigrid, SameBitsEveryRun) {
   for (LevelsBy const kind : {LevelsBy::box, LevelsBy::algebraic}) {
     Box const box{{20, 17, 23}, {octants(100)}};
     BoxSystem system(*this->context, box.problem());
-    HostVector<double> const b = system.take_rhs();
+    HostVector<double> const b = system.take_rhs().take_host();
     SolverOptions options;
     options.preconditioner = PreconditionerKind::multigrid;
     PreconditionerOptions const of = this->options_of(box, system.matrix(), kind);
@@ -742,7 +742,7 @@ TYPED_TEST(Multigrid, AutomaticTakesItWhereItIsWorthIts) {
   options.precision = Precision::automatic;
   Box const box{{40, 40, 40}};
   BoxSystem system(*this->context, box.problem());
-  HostVector<double> const b = system.take_rhs();
+  HostVector<double> const b = system.take_rhs().take_host();
   HostVector<double> x(b.size());
   options.box_nodes = box.nodes();
   SolverResult const result = solve(system.matrix(), b, x, options);
@@ -758,7 +758,7 @@ TYPED_TEST(Multigrid, AutomaticTakesItWhereItIsWorthIts) {
 TYPED_TEST(Multigrid, AutomaticPrecisionGoesOnAsRefined) {
   Box const box{{16, 16, 16}, {ball(1e6)}};
   BoxSystem system(*this->context, box.problem());
-  HostVector<double> const b = system.take_rhs();
+  HostVector<double> const b = system.take_rhs().take_host();
   HostVector<double> x(b.size());
   SolverOptions options;
   options.box_nodes = box.nodes();
@@ -786,7 +786,7 @@ TYPED_TEST(Multigrid, AutomaticGivesUpWhatFails) {
     if (csr->columns[k] == row)
       csr->values[k] = 0;
   auto const a = make_matrix(Format::half_cds, csr, *this->context);
-  HostVector<double> const b = system.take_rhs();
+  HostVector<double> const b = system.take_rhs().take_host();
   HostVector<double> x(b.size());
   SolverOptions options;
   options.method = Method::bicgstab;

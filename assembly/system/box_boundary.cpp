@@ -1,0 +1,189 @@
+#include "assembly/system/box_boundary.hpp"
+
+#include "assembly/parallel.hpp"
+#include "assembly/system/boundary_flux.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace poisson::assembly {
+
+namespace {
+
+using Index = std::array<std::int64_t, 3>;
+
+/// Cells or nodes from `first` to before `end`.
+struct Range {
+  Index first{}, end{};
+  [[nodiscard]] bool is_empty() const { return first[0] >= end[0] || first[1] >= end[1] || first[2] >= end[2]; }
+  [[nodiscard]] Index count() const { return {end[0] - first[0], end[1] - first[1], end[2] - first[2]}; }
+  [[nodiscard]] Range within(Range const& other) const {
+    Range both;
+    for (std::size_t d = 0; d < 3; ++d) {
+      both.first[d] = std::max(first[d], other.first[d]);
+      both.end[d] = std::min(end[d], other.end[d]);
+    }
+    return both;
+  }
+};
+
+/// Cells a side of a tile: so few that what a thread keeps of them stays in its cache.
+constexpr std::int64_t tile_cells = 32;
+
+/// Those at `wanted` nodes among the values at `nodes`, which hold them.
+HostVector<double> part_of_nodes(Range const& nodes, std::span<double const> values, Range const& wanted) {
+  Index const n = nodes.count(), m = wanted.count();
+  HostVector<double> result;
+  result.reserve(static_cast<std::size_t>(m[0] * m[1] * m[2]));
+  for (std::int64_t z = wanted.first[2]; z < wanted.end[2]; ++z)
+    for (std::int64_t y = wanted.first[1]; y < wanted.end[1]; ++y) {
+      auto const line = ((z - nodes.first[2]) * n[1] + y - nodes.first[1]) * n[0] - nodes.first[0];
+      result.insert(result.end(), values.begin() + line + wanted.first[0], values.begin() + line + wanted.end[0]);
+    }
+  return result;
+}
+
+/// A side of the box, with the cells and nodes that count there: those at an edge or a corner count at one of their sides.
+class Side {
+public:
+  Side(Space const& space, int side)
+      : order_(space.order), cells_{{}, space.box->cells}, nodes_{{}, space.box_nodes}, d_(static_cast<std::size_t>(side) / 2) {
+    bool const upper = side % 2 == 1;
+    std::int64_t const n = cells_.end[d_];
+    cells_.first[d_] = upper ? n - 1 : 0;
+    cells_.end[d_] = cells_.first[d_] + 1;
+    counted_cells_ = cells_;
+    if (upper && n == 1)
+      counted_cells_.end[d_] = counted_cells_.first[d_];
+    counted_nodes_ = nodes_;
+    counted_nodes_.first[d_] = upper ? n * order_ : 0;
+    counted_nodes_.end[d_] = counted_nodes_.first[d_] + 1;
+    for (std::size_t e = d_ + 1; e < 3; ++e) {
+      counted_cells_.first[e] += 1;
+      counted_cells_.end[e] -= 1;
+      counted_nodes_.first[e] += 1;
+      counted_nodes_.end[e] -= 1;
+    }
+    nodes_ = nodes_of(cells_);
+  }
+
+  [[nodiscard]] Range const& nodes() const { return nodes_; }
+  [[nodiscard]] std::int64_t n_tiles() const { return in(first_other()) * in(second_other()); }
+
+  struct Tile {
+    Range own, around, counted;  ///< cells, cells, nodes
+  };
+  [[nodiscard]] Tile tile(std::int64_t i) const {
+    Tile tile{cells_, cells_, nodes_};
+    std::array<std::int64_t, 2> const at{i % in(first_other()), i / in(first_other())};
+    for (std::size_t k = 0; k < 2; ++k) {
+      std::size_t const e = k == 0 ? first_other() : second_other();
+      std::int64_t const n = cells_.end[e], first = at[k] * tile_cells, end = std::min(n, first + tile_cells);
+      tile.own.first[e] = first;
+      tile.own.end[e] = end;
+      tile.around.first[e] = std::max<std::int64_t>(first - 1, 0);  // the lowest nodes have cells there
+      tile.around.end[e] = end;
+      tile.counted.first[e] = first * order_;
+      tile.counted.end[e] = end == n ? end * order_ + 1 : end * order_;
+    }
+    tile.own = tile.own.within(counted_cells_);
+    tile.counted = tile.counted.within(counted_nodes_);
+    return tile;
+  }
+  [[nodiscard]] Range nodes_of(Range const& cells) const {
+    Range nodes;
+    for (std::size_t d = 0; d < 3; ++d) {
+      nodes.first[d] = cells.first[d] * order_;
+      nodes.end[d] = cells.end[d] * order_ + 1;
+    }
+    return nodes;
+  }
+
+private:
+  [[nodiscard]] std::size_t first_other() const { return d_ == 0 ? 1 : 0; }
+  [[nodiscard]] std::size_t second_other() const { return d_ == 2 ? 1 : 2; }
+  [[nodiscard]] std::int64_t in(std::size_t direction) const { return n_parts(cells_.end[direction], tile_cells); }
+
+  int order_;
+  Range cells_, nodes_;  ///< of the layer
+  std::size_t d_;        ///< the direction that the side is normal to
+  Range counted_cells_, counted_nodes_;
+};
+
+/// The data with the loads of the unknowns at these nodes, numbered among them.
+ProblemData data_at(ProblemData const& data, Space const& space, Range const& nodes) {
+  ProblemData result = data;
+  result.point_loads.loads.clear();
+  Index const n = nodes.count();
+  for (PointLoads::Load load : data.point_loads.loads) {
+    std::int64_t const unknown = load.unknown, nx = space.box_nodes[0], ny = space.box_nodes[1];
+    Index const at{unknown % nx, unknown / nx % ny, unknown / (nx * ny)};
+    bool inside = true;
+    for (std::size_t d = 0; d < 3; ++d)
+      inside = inside && nodes.first[d] <= at[d] && at[d] < nodes.end[d];
+    if (!inside)
+      continue;
+    load.unknown =
+        static_cast<std::int32_t>(((at[2] - nodes.first[2]) * n[1] + at[1] - nodes.first[1]) * n[0] + at[0] - nodes.first[0]);
+    load.cell = -1;
+    result.point_loads.loads.push_back(load);
+  }
+  return result;
+}
+
+}  // namespace
+
+NodesOfBox nodes_among(Space const& space, std::span<double const> u) {
+  return [&space, u](Index const& first, Index const& count, HostVector<double>& part) {
+    Range const nodes{first, {first[0] + count[0], first[1] + count[1], first[2] + count[2]}};
+    part = part_of_nodes({{}, space.box_nodes}, u, nodes);
+  };
+}
+
+std::map<unsigned, BoundaryFlux> box_boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                                     NodesOfBox const& u, NodesOfBox const& u_low) {
+  std::map<unsigned, BoundaryFlux> result;
+  for (int s = 5; s >= 0; --s) {
+    Side const side(space, s);
+    HostVector<double> high, low;  // of the layer
+    u(side.nodes().first, side.nodes().count(), high);
+    if (u_low)
+      u_low(side.nodes().first, side.nodes().count(), low);
+    std::vector<std::map<unsigned, BoundaryFlux>> of_tiles(static_cast<std::size_t>(side.n_tiles()));
+    parallel_for(side.n_tiles(), [&](std::int64_t i) {
+      auto& fluxes = of_tiles[static_cast<std::size_t>(i)];
+      Side::Tile const tile = side.tile(i);
+      auto const evaluate = [&](Range const& cells, Range const& counted) {
+        Range const nodes = side.nodes_of(cells);
+        Index const n = nodes.count();
+        std::vector<std::uint8_t> counts(static_cast<std::size_t>(n[0] * n[1] * n[2]), 0);
+        for (std::int64_t z = counted.first[2]; z < counted.end[2]; ++z)
+          for (std::int64_t y = counted.first[1]; y < counted.end[1]; ++y)
+            for (std::int64_t x = counted.first[0]; x < counted.end[0]; ++x)
+              counts[static_cast<std::size_t>(((z - nodes.first[2]) * n[1] + y - nodes.first[1]) * n[0] + x - nodes.first[0])] = 1;
+        HostVector<double> const values = part_of_nodes(side.nodes(), high, nodes),
+                                 low_values = u_low ? part_of_nodes(side.nodes(), low, nodes) : HostVector<double>();
+        return boundary_fluxes(Space(space, element, cells.first, cells.count()), element, data_at(data, space, nodes), values,
+                               counts, low_values)
+            .boundaries;
+      };
+      // Areas, and what natural conditions say, are those of own faces; residuals need all cells around a node.
+      if (!tile.own.is_empty())
+        fluxes = evaluate(tile.own, {});
+      if (!tile.counted.is_empty())
+        for (auto const& [id, of_boundary] : evaluate(tile.around, tile.counted))
+          if (!data.boundary_at(id).is_natural())
+            fluxes[id].flux += of_boundary.flux;
+    });
+    for (auto const& of_tile : of_tiles)
+      for (auto const& [id, flux] : of_tile)
+        result[id].add(flux);
+  }
+  return result;
+}
+
+}  // namespace poisson::assembly

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "assembly/space/space.hpp"
+#include "assembly/system/fields.hpp"
+#include "assembly/system/problem_data.hpp"
+
+#include <map>
+#include <span>
+
+namespace poisson::assembly {
+
+/// Gives values at nodes among those of all unknowns, which outlives it.
+[[nodiscard]] NodesOfBox nodes_among(Space const& space, std::span<double const> u);
+
+/// The fluxes of boundary_fluxes through the sides of a box, from u in the layers of cells at these sides alone: the layers are cut
+/// into tiles, which threads work on. `u` is called by one thread, side by side; `u_low` gives its low parts, or is empty. Memory:
+/// that of u in one layer. The same bits for any number of threads. Preconditions: the box is no part, and has neither periodic
+/// boundaries nor surfaces inside. Errors: those of boundary_fluxes.
+[[nodiscard]] std::map<unsigned, BoundaryFlux> box_boundary_fluxes(Space const& space, ReferenceElement const& element,
+                                                                   ProblemData const& data, NodesOfBox const& u,
+                                                                   NodesOfBox const& u_low = {});
+
+}  // namespace poisson::assembly

@@ -1,0 +1,123 @@
+/// Fluxes of a box from its sides, tile by tile, beside those from all of its cells at once.
+#include "assembly/system/box_boundary.hpp"
+
+#include "assembly/space/places.hpp"
+#include "assembly/system/boundary_flux.hpp"
+
+#include <array>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace poisson::assembly {
+namespace {
+
+BoundaryCondition condition(BoundaryType type, std::vector<unsigned> ids, std::string value, std::string alpha = "0") {
+  return {false, std::move(ids), {}, type, std::move(value), std::move(alpha)};
+}
+
+struct Problem {
+  Problem(std::array<std::int64_t, 3> cells, int order, std::vector<BoundaryCondition> boundary, bool graded = false)
+      : element(order), space(grid(cells, graded), element) {
+    spec.order = order;
+    spec.coefficient = {{-1, {"1 + x*y"}}};
+    spec.source = "1 + z";
+    spec.boundary = std::move(boundary);
+  }
+  void close() { data = std::make_unique<ProblemData>(spec, PlaceNames(space.boundary_ids, space.material_ids)); }
+
+  static BoxGrid grid(std::array<std::int64_t, 3> cells, bool graded) {
+    BoxGrid box{{0.5, 0, -1}, {1, 1.5, 0.75}, cells};
+    for (std::size_t d = 0; graded && d < 3; ++d)
+      for (std::int64_t i = 0; i <= cells[d]; ++i) {
+        double const t = static_cast<double>(i) / static_cast<double>(cells[d]);
+        box.coordinates[d].push_back(box.origin[d] + box.extent[d] * t * (0.5 + 0.5 * t));
+      }
+    return box;
+  }
+  [[nodiscard]] std::vector<double> values() const {
+    std::vector<double> u;
+    for (std::int64_t i = 0; i < space.n_dofs; ++i) {
+      Point3 const x = space.point(i);
+      u.push_back(std::sin(3 * x[0]) + x[1] * x[2] + 0.1 * std::cos(static_cast<double>(7 * i)));
+    }
+    return u;
+  }
+  /// Both ways must agree, and so must the second way for low parts.
+  void expect_equal(std::string const& which) const {
+    std::vector<double> const u = values();
+    std::vector<double> low;
+    for (double const value : u)
+      low.push_back(1e-3 * value);
+    for (bool const extended : {false, true}) {
+      std::span<double const> const u_low = extended ? std::span<double const>(low) : std::span<double const>();
+      auto const expected = boundary_fluxes(space, element, *data, u, {}, u_low).boundaries;
+      auto const found =
+          box_boundary_fluxes(space, element, *data, nodes_among(space, u), extended ? nodes_among(space, low) : NodesOfBox());
+      ASSERT_EQ(found.size(), expected.size()) << which;
+      for (auto const& [id, flux] : expected) {
+        BoundaryFlux const& of = found.at(id);
+        EXPECT_NEAR(of.area, flux.area, 1e-13 * flux.area) << which << ", boundary " << id;
+        EXPECT_NEAR(of.flux, flux.flux, 1e-11) << which << ", boundary " << id;
+        EXPECT_NEAR(of.integral_u, flux.integral_u, 1e-12) << which << ", boundary " << id;
+        EXPECT_EQ(of.min, flux.min) << which << ", boundary " << id;
+        EXPECT_EQ(of.max, flux.max) << which << ", boundary " << id;
+      }
+    }
+  }
+
+  ReferenceElement element;
+  Space space;
+  ProblemSpec spec;
+  std::unique_ptr<ProblemData> data;
+};
+
+std::vector<std::vector<BoundaryCondition>> conditions() {
+  auto const dirichlet = [](std::vector<unsigned> ids) { return condition(BoundaryType::dirichlet, std::move(ids), "x"); };
+  return {{dirichlet({0, 1, 2, 3, 4, 5})},
+          {dirichlet({0}), dirichlet({5}), condition(BoundaryType::neumann, {1, 2}, "y"),
+           condition(BoundaryType::robin, {3, 4}, "1 + z", "2")},
+          {dirichlet({1, 2, 4}), condition(BoundaryType::neumann, {0, 3, 5}, "x*y")}};
+}
+
+TEST(BoxBoundary, TilesAddUpToTheSides) {
+  for (std::array<std::int64_t, 3> const cells :
+       {std::array<std::int64_t, 3>{1, 1, 1}, {2, 2, 2}, {1, 3, 2}, {5, 4, 70}, {33, 2, 32}, {3, 65, 3}})
+    for (int const order : {1, 2})
+      for (bool const graded : {false, true}) {
+        if (order == 2 && cells[0] * cells[1] * cells[2] > 700)
+          continue;
+        for (auto const& boundary : conditions()) {
+          Problem problem(cells, order, boundary, graded);
+          problem.close();
+          problem.expect_equal(std::to_string(cells[0]) + " x " + std::to_string(cells[1]) + " x " + std::to_string(cells[2]) +
+                               ", order " + std::to_string(order) + (graded ? ", graded" : ""));
+        }
+      }
+}
+
+TEST(BoxBoundary, NamedFacesMaterialsAndPointLoads) {
+  // Faces and cells have ids by their number; unknowns at a corner, at an edge, at a side and inside have loads.
+  Problem problem({34, 3, 4}, 1,
+                  {condition(BoundaryType::dirichlet, {0, 2, 4, 5}, "x"), condition(BoundaryType::neumann, {6}, "y")});
+  std::vector<std::int64_t> faces, cells;
+  for (std::size_t i = 0; i < problem.space.boundary_faces.size(); ++i)
+    faces.push_back(problem.space.boundary_faces[i].face % 2 == 1 && problem.space.boundary_faces[i].face < 4 ? 0
+                    : i % 5 == 0                                                                              ? 1
+                                                                                                              : -1);
+  for (std::int64_t i = 0; i < problem.space.n_cells; ++i)
+    cells.push_back(i % 3 - 1);
+  problem.space.set_boundary_ids(faces, 6);
+  problem.space.set_materials(cells, 1);
+  problem.spec.boundary.push_back(condition(BoundaryType::dirichlet, {7}, "2"));
+  problem.spec.coefficient = {{0, {"1"}}, {1, {"2 + x"}}, {2, {"5", "1", "3"}}};
+  problem.close();
+  for (std::int32_t const unknown : {0, 10, 40, 200, 35 * 4 * 5 - 1})
+    problem.data->point_loads.loads.push_back({unknown, 0, 0.5 + unknown, 0});
+  problem.expect_equal("34 x 3 x 4 with places");
+}
+
+}  // namespace
+}  // namespace poisson::assembly
