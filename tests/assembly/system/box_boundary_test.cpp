@@ -14,12 +14,12 @@
 namespace poisson::assembly {
 namespace {
 
-BoundaryCondition condition(BoundaryType type, std::vector<unsigned> ids, std::string value, std::string alpha = "0") {
+BoundaryCondition condition_of(BoundaryType type, std::vector<unsigned> ids, std::string value, std::string alpha = "0") {
   return {false, std::move(ids), {}, type, std::move(value), std::move(alpha)};
 }
 
-struct Problem {
-  Problem(std::array<std::int64_t, 3> cells, int order, std::vector<BoundaryCondition> boundary, bool graded = false)
+struct BoxWithConditions {
+  BoxWithConditions(std::array<std::int64_t, 3> cells, int order, std::vector<BoundaryCondition> boundary, bool graded = false)
       : element(order), space(grid(cells, graded), element) {
     spec.order = order;
     spec.coefficient = {{-1, {"1 + x*y"}}};
@@ -74,12 +74,12 @@ struct Problem {
   std::unique_ptr<ProblemData> data;
 };
 
-std::vector<std::vector<BoundaryCondition>> conditions() {
-  auto const dirichlet = [](std::vector<unsigned> ids) { return condition(BoundaryType::dirichlet, std::move(ids), "x"); };
+std::vector<std::vector<BoundaryCondition>> sets_of_conditions() {
+  auto const dirichlet = [](std::vector<unsigned> ids) { return condition_of(BoundaryType::dirichlet, std::move(ids), "x"); };
   return {{dirichlet({0, 1, 2, 3, 4, 5})},
-          {dirichlet({0}), dirichlet({5}), condition(BoundaryType::neumann, {1, 2}, "y"),
-           condition(BoundaryType::robin, {3, 4}, "1 + z", "2")},
-          {dirichlet({1, 2, 4}), condition(BoundaryType::neumann, {0, 3, 5}, "x*y")}};
+          {dirichlet({0}), dirichlet({5}), condition_of(BoundaryType::neumann, {1, 2}, "y"),
+           condition_of(BoundaryType::robin, {3, 4}, "1 + z", "2")},
+          {dirichlet({1, 2, 4}), condition_of(BoundaryType::neumann, {0, 3, 5}, "x*y")}};
 }
 
 TEST(BoxBoundary, TilesAddUpToTheSides) {
@@ -89,8 +89,8 @@ TEST(BoxBoundary, TilesAddUpToTheSides) {
       for (bool const graded : {false, true}) {
         if (order == 2 && cells[0] * cells[1] * cells[2] > 700)
           continue;
-        for (auto const& boundary : conditions()) {
-          Problem problem(cells, order, boundary, graded);
+        for (auto const& boundary : sets_of_conditions()) {
+          BoxWithConditions problem(cells, order, boundary, graded);
           problem.close();
           problem.expect_equal(std::to_string(cells[0]) + " x " + std::to_string(cells[1]) + " x " + std::to_string(cells[2]) +
                                ", order " + std::to_string(order) + (graded ? ", graded" : ""));
@@ -100,8 +100,8 @@ TEST(BoxBoundary, TilesAddUpToTheSides) {
 
 TEST(BoxBoundary, NamedFacesMaterialsAndPointLoads) {
   // Faces and cells have ids by their number; unknowns at a corner, at an edge, at a side and inside have loads.
-  Problem problem({34, 3, 4}, 1,
-                  {condition(BoundaryType::dirichlet, {0, 2, 4, 5}, "x"), condition(BoundaryType::neumann, {6}, "y")});
+  BoxWithConditions problem(
+      {34, 3, 4}, 1, {condition_of(BoundaryType::dirichlet, {0, 2, 4, 5}, "x"), condition_of(BoundaryType::neumann, {6}, "y")});
   std::vector<std::int64_t> faces, cells;
   for (std::size_t i = 0; i < problem.space.boundary_faces.size(); ++i)
     faces.push_back(problem.space.boundary_faces[i].face % 2 == 1 && problem.space.boundary_faces[i].face < 4 ? 0
@@ -111,7 +111,7 @@ TEST(BoxBoundary, NamedFacesMaterialsAndPointLoads) {
     cells.push_back(i % 3 - 1);
   problem.space.set_boundary_ids(faces, 6);
   problem.space.set_materials(cells, 1);
-  problem.spec.boundary.push_back(condition(BoundaryType::dirichlet, {7}, "2"));
+  problem.spec.boundary.push_back(condition_of(BoundaryType::dirichlet, {7}, "2"));
   problem.spec.coefficient = {{0, {"1"}}, {1, {"2 + x"}}, {2, {"5", "1", "3"}}};
   problem.close();
   for (std::int32_t const unknown : {0, 10, 40, 200, 35 * 4 * 5 - 1})

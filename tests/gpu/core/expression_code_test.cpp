@@ -14,17 +14,15 @@ namespace poisson::testing {
 
 namespace {
 
-using I = Instruction;
-
 /// Every operator, on operands of every kind: a constant, x, y, and combinations.
 std::vector<ExpressionCode> codes() {
   std::vector<ExpressionCode> all;
-  std::vector<ExpressionCode> const operands{{I(Op::constant, 0.3)},
-                                             {I(Op::x)},
-                                             {I(Op::y)},
-                                             {I(Op::x), I(Op::constant, 2), I(Op::multiply)},
-                                             {I(Op::x), I(Op::y), I(Op::add)},
-                                             {I(Op::z), I(Op::sin)}};
+  std::vector<ExpressionCode> const operands{{Instruction(Op::constant, 0.3)},
+                                             {Instruction(Op::x)},
+                                             {Instruction(Op::y)},
+                                             {Instruction(Op::x), Instruction(Op::constant, 2), Instruction(Op::multiply)},
+                                             {Instruction(Op::x), Instruction(Op::y), Instruction(Op::add)},
+                                             {Instruction(Op::z), Instruction(Op::sin)}};
   for (auto op = static_cast<int>(Op::negate); op <= static_cast<int>(Op::maximum); ++op)
     for (ExpressionCode const& a : operands) {
       ExpressionCode code = a;
@@ -41,10 +39,12 @@ std::vector<ExpressionCode> codes() {
       }
     }
   // sin(x) * y + sin(x) * (x - z), with a part of x alone below other values of the stack
-  all.push_back({I(Op::y), I(Op::x), I(Op::sin), I(Op::multiply), I(Op::x), I(Op::sin), I(Op::x), I(Op::z), I(Op::subtract),
-                 I(Op::multiply), I(Op::add)});
+  all.push_back({Instruction(Op::y), Instruction(Op::x), Instruction(Op::sin), Instruction(Op::multiply), Instruction(Op::x),
+                 Instruction(Op::sin), Instruction(Op::x), Instruction(Op::z), Instruction(Op::subtract), Instruction(Op::multiply),
+                 Instruction(Op::add)});
   // x > y ? x : z
-  ExpressionCode branches{I(Op::x), I(Op::y), I(Op::greater), I(Op::jump_if_zero), I(Op::x), I(Op::jump), I(Op::z)};
+  ExpressionCode branches{Instruction(Op::x), Instruction(Op::y),    Instruction(Op::greater), Instruction(Op::jump_if_zero),
+                          Instruction(Op::x), Instruction(Op::jump), Instruction(Op::z)};
   branches[3].target = 6;
   branches[5].target = 7;
   all.push_back(branches);
@@ -90,7 +90,7 @@ TEST(ExpressionCode, SeparatedCodeHasTheBitsOfTheCode) {
 
 std::string text_of(ExpressionCode const& code) {
   std::string text;
-  for (I const& i : code)
+  for (Instruction const& i : code)
     text += i.op == Op::constant   ? "c"
             : i.op == Op::x        ? "x"
             : i.op == Op::y        ? "y"
@@ -109,7 +109,7 @@ TEST(ExpressionCode, PartsOfOneCoordinateAreTakenOut) {
     for (std::size_t d = 0; d < 3; ++d)
       EXPECT_EQ(text_of(parts.inner[d]), inner[d]) << text_of(code);
   };
-  I const x(Op::x), y(Op::y), z(Op::z), sin(Op::sin), times(Op::multiply), plus(Op::add), two(Op::constant, 2),
+  Instruction const x(Op::x), y(Op::y), z(Op::z), sin(Op::sin), times(Op::multiply), plus(Op::add), two(Op::constant, 2),
       three(Op::constant, 3);
   expect({two, x, times, sin, two, y, times, sin, times, z, sin, times}, "xy*z*", {"cx*s", "cy*s", "zs"});
   expect({x, two, x, times, sin, plus}, "x", {"xcx*s+", "y", "z"});                        // x alone
@@ -122,19 +122,23 @@ TEST(ExpressionCode, PartsOfOneCoordinateAreTakenOut) {
 }
 
 TEST(ExpressionCode, DepthOfTheStack) {
-  EXPECT_EQ(stack_depth({I(Op::constant, 1)}), 1);
-  EXPECT_EQ(stack_depth({I(Op::x), I(Op::y), I(Op::add)}), 2);
-  EXPECT_EQ(stack_depth({I(Op::x), I(Op::y), I(Op::z), I(Op::multiply), I(Op::multiply)}), 3);
+  EXPECT_EQ(stack_depth({Instruction(Op::constant, 1)}), 1);
+  EXPECT_EQ(stack_depth({Instruction(Op::x), Instruction(Op::y), Instruction(Op::add)}), 2);
+  EXPECT_EQ(stack_depth(
+                {Instruction(Op::x), Instruction(Op::y), Instruction(Op::z), Instruction(Op::multiply), Instruction(Op::multiply)}),
+            3);
   EXPECT_EQ(stack_depth(codes().back()), 2);
 }
 
 TEST(ExpressionCode, ValuesByHand) {
   auto const value = [](ExpressionCode const& code) { return evaluate(code, 2, -3, 0.5); };
-  EXPECT_EQ(value({I(Op::y), I(Op::constant, 2), I(Op::modulo)}), 1);  // the sign of the divisor
-  EXPECT_EQ(value({I(Op::x), I(Op::cube), I(Op::negate)}), -8);
-  EXPECT_EQ(value({I(Op::x), I(Op::y), I(Op::maximum), I(Op::z), I(Op::minimum)}), 0.5);
-  EXPECT_EQ(value({I(Op::y), I(Op::sign), I(Op::z), I(Op::step), I(Op::subtract)}), -2);
-  EXPECT_EQ(value({I(Op::x), I(Op::logical_not), I(Op::z), I(Op::logical_or)}), 1);
+  EXPECT_EQ(value({Instruction(Op::y), Instruction(Op::constant, 2), Instruction(Op::modulo)}), 1);  // the sign of the divisor
+  EXPECT_EQ(value({Instruction(Op::x), Instruction(Op::cube), Instruction(Op::negate)}), -8);
+  EXPECT_EQ(value({Instruction(Op::x), Instruction(Op::y), Instruction(Op::maximum), Instruction(Op::z), Instruction(Op::minimum)}),
+            0.5);
+  EXPECT_EQ(
+      value({Instruction(Op::y), Instruction(Op::sign), Instruction(Op::z), Instruction(Op::step), Instruction(Op::subtract)}), -2);
+  EXPECT_EQ(value({Instruction(Op::x), Instruction(Op::logical_not), Instruction(Op::z), Instruction(Op::logical_or)}), 1);
 }
 
 }  // namespace
