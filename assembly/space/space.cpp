@@ -50,6 +50,10 @@ Space::Space(BoxGrid const& grid, ReferenceElement const& element) : order(eleme
   }
   boundary_ids = {0, 1, 2, 3, 4, 5};
   material_ids = {0};
+  std::int64_t n_faces = 0;
+  for (int face = 0; face < 6; ++face)
+    n_faces += grid.is_boundary(face) ? n_cells / grid.cells[face / 2] : 0;
+  boundary_faces.reserve(static_cast<std::size_t>(n_faces));  // a vector that grows has half as much again
   for (int face = 0; face < 6; ++face) {
     if (!grid.is_boundary(face))
       continue;

@@ -342,7 +342,8 @@ private:
 }  // namespace
 
 BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                               std::span<double const> u, std::span<std::uint8_t const> counted, std::span<double const> u_low) {
+                               std::span<double const> u, std::span<std::uint8_t const> counted, std::span<double const> u_low,
+                               std::span<std::uint8_t const> counted_cells) {
   Tables const tables(space, element);
   auto const make_cell = [&] { return Cell(space, element, tables, data, u, u_low); };
   auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
@@ -369,7 +370,9 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
       auto const& condition = cell.data.boundary_at(face.boundary_id);
       auto const& nodes = tables.face_nodes[face.face];
       std::vector<double> flux(nodes.size(), 0), weight(nodes.size(), 0);
-      BoundaryFlux& known = sums.known[face.boundary_id];
+      bool const face_counts = counted_cells.empty() || counted_cells[face.cell] != 0;
+      BoundaryFlux not_counted;
+      BoundaryFlux& known = face_counts ? sums.known[face.boundary_id] : not_counted;
       for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {
         auto const at = cell.face_point(face.face, q);
         known.area += at.weight;

@@ -31,10 +31,10 @@ namespace poisson::assembly {
 /// threads. Of residuals only those of unknowns with counted[i] != 0 count (empty: all): on a part of a mesh that has all cells
 /// around these, the sums over parts are then those of the whole. Errors: InputError for values that a coefficient, source or
 /// condition must not take. `u_low`: low parts of u, or empty. They count where k is so large that the differences of u are
-/// rounding.
+/// rounding. `counted_cells`: by cell, whose faces count in areas, integrals, extremes, and where du/dn is prescribed (empty: all).
 [[nodiscard]] BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                              std::span<double const> u, std::span<std::uint8_t const> counted = {},
-                                             std::span<double const> u_low = {});
+                                             std::span<double const> u_low = {}, std::span<std::uint8_t const> counted_cells = {});
 
 /// What the discrete problem has left at a solution.
 struct SolutionResidual {

@@ -47,6 +47,17 @@ HostVector<double> part_of_nodes(Range const& nodes, std::span<double const> val
   return result;
 }
 
+/// 1 for those of `all` cells or nodes, x fastest, that are in the other range, which they hold.
+std::vector<std::uint8_t> marks_of(Range const& all, Range const& marked) {
+  Index const n = all.count();
+  std::vector<std::uint8_t> marks(static_cast<std::size_t>(n[0] * n[1] * n[2]), 0);
+  for (std::int64_t z = marked.first[2]; z < marked.end[2]; ++z)
+    for (std::int64_t y = marked.first[1]; y < marked.end[1]; ++y)
+      for (std::int64_t x = marked.first[0]; x < marked.end[0]; ++x)
+        marks[static_cast<std::size_t>(((z - all.first[2]) * n[1] + y - all.first[1]) * n[0] + x - all.first[0])] = 1;
+  return marks;
+}
+
 /// A side of the box, with the cells and nodes that count there: those at an edge or a corner count at one of their sides.
 class Side {
 public:
@@ -157,27 +168,15 @@ std::map<unsigned, BoundaryFlux> box_boundary_fluxes(Space const& space, Referen
     parallel_for(side.n_tiles(), [&](std::int64_t i) {
       auto& fluxes = of_tiles[static_cast<std::size_t>(i)];
       Side::Tile const tile = side.tile(i);
-      auto const evaluate = [&](Range const& cells, Range const& counted) {
-        Range const nodes = side.nodes_of(cells);
-        Index const n = nodes.count();
-        std::vector<std::uint8_t> counts(static_cast<std::size_t>(n[0] * n[1] * n[2]), 0);
-        for (std::int64_t z = counted.first[2]; z < counted.end[2]; ++z)
-          for (std::int64_t y = counted.first[1]; y < counted.end[1]; ++y)
-            for (std::int64_t x = counted.first[0]; x < counted.end[0]; ++x)
-              counts[static_cast<std::size_t>(((z - nodes.first[2]) * n[1] + y - nodes.first[1]) * n[0] + x - nodes.first[0])] = 1;
-        HostVector<double> const values = part_of_nodes(side.nodes(), high, nodes),
-                                 low_values = u_low ? part_of_nodes(side.nodes(), low, nodes) : HostVector<double>();
-        return boundary_fluxes(Space(space, element, cells.first, cells.count()), element, data_at(data, space, nodes), values,
-                               counts, low_values)
-            .boundaries;
-      };
+      if (tile.own.is_empty() && tile.counted.is_empty())
+        return;
       // Areas, and what natural conditions say, are those of own faces; residuals need all cells around a node.
-      if (!tile.own.is_empty())
-        fluxes = evaluate(tile.own, {});
-      if (!tile.counted.is_empty())
-        for (auto const& [id, of_boundary] : evaluate(tile.around, tile.counted))
-          if (!data.boundary_at(id).is_natural())
-            fluxes[id].flux += of_boundary.flux;
+      Range const nodes = side.nodes_of(tile.around);
+      HostVector<double> const values = part_of_nodes(side.nodes(), high, nodes),
+                               low_values = u_low ? part_of_nodes(side.nodes(), low, nodes) : HostVector<double>();
+      fluxes = boundary_fluxes(Space(space, element, tile.around.first, tile.around.count()), element, data_at(data, space, nodes),
+                               values, marks_of(nodes, tile.counted), low_values, marks_of(tile.around, tile.own))
+                   .boundaries;
     });
     for (auto const& of_tile : of_tiles)
       for (auto const& [id, flux] : of_tile)

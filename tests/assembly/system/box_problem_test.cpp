@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -158,13 +159,22 @@ std::vector<double> values_at_nodes(std::int64_t n) {
   return u;
 }
 
+/// Values at the nodes of a box, which both layers are asked about.
+struct BoxWithValues {
+  explicit BoxWithValues(ProblemSpec const& spec)
+      : discretization(spec),
+        context(make_context(Backend::cpu)),
+        solution(*context, discretization.box_problem().value()),
+        u(values_at_nodes(discretization.summary().dofs)) {}
+  Discretization discretization;
+  std::unique_ptr<Context> context;
+  BoxSolution solution;
+  std::vector<double> u;
+};
+
 void expect_equal_quantities(ProblemSpec const& spec) {
-  Discretization discretization(spec);
-  auto const problem = discretization.box_problem();
-  ASSERT_TRUE(problem);
-  auto const context = make_context(Backend::cpu);
-  BoxSolution const solution(*context, *problem);
-  std::vector<double> const u = values_at_nodes(discretization.summary().dofs);
+  BoxWithValues const box(spec);
+  auto const& [discretization, context, solution, u] = box;
   Quantities const expected = discretization.quantities(u);
   auto const integrals = solution.integrals(u.data());
   EXPECT_NEAR(integrals.u, expected.integral_u, 1e-14);
@@ -200,20 +210,12 @@ TEST(BoxProblem, HasTheQuantitiesOfThisLayer) {
 }
 
 TEST(BoxProblem, HasTheErrorsOfThisLayer) {
-  int const points = 14;  // what this layer takes for so few cells
   for (MeshSpec const& mesh : meshes()) {
     ProblemSpec spec = problem_on(mesh);
     spec.exact = "sin(3*x)*cos(y)*exp(z) + 0.5";
-    Discretization discretization(spec);
-    auto const problem = discretization.box_problem();
-    ASSERT_TRUE(problem);
-    auto const context = make_context(Backend::cpu);
-    BoxSolution const solution(*context, *problem);
-    std::vector<double> const u = values_at_nodes(discretization.summary().dofs);
-    using I = Instruction;
-    ExpressionCode const exact{I(Op::constant, 3), I(Op::x),        I(Op::multiply),      I(Op::sin),
-                               I(Op::y),           I(Op::cos),      I(Op::multiply),      I(Op::z),
-                               I(Op::exp),         I(Op::multiply), I(Op::constant, 0.5), I(Op::add)};
+    BoxWithValues const box(spec);
+    auto const& [discretization, context, solution, u] = box;
+    auto const [exact, points] = discretization.exact_code().value();
     ErrorNorms const expected = discretization.errors(u);
     auto const found = solution.errors(u.data(), exact, 0, points);
     EXPECT_NEAR(std::sqrt(found.squares), expected.l2, 1e-13 * expected.l2);
@@ -229,12 +231,8 @@ TEST(BoxProblem, HasTheErrorsOfThisLayer) {
 TEST(BoxProblem, AnExactSolutionThatIsNotFiniteIsToldInTheSameWords) {
   ProblemSpec spec = problem_on(meshes()[1]);
   spec.exact = "sqrt(0.7 - x)";
-  Discretization discretization(spec);
-  auto const problem = discretization.box_problem();
-  ASSERT_TRUE(problem);
-  auto const context = make_context(Backend::cpu);
-  BoxSolution const solution(*context, *problem);
-  std::vector<double> const u = values_at_nodes(discretization.summary().dofs);
+  BoxWithValues const box(spec);
+  auto const& [discretization, context, solution, u] = box;
   auto const message_of = [](auto const& call) {
     try {
       call();
@@ -243,13 +241,12 @@ TEST(BoxProblem, AnExactSolutionThatIsNotFiniteIsToldInTheSameWords) {
     }
     return std::string();
   };
-  using I = Instruction;
-  ExpressionCode const exact{I(Op::constant, 0.7), I(Op::x), I(Op::subtract), I(Op::sqrt)};
   std::string const expected = message_of([&] { static_cast<void>(discretization.errors(u)); });
   EXPECT_NE(expected, "");
   EXPECT_EQ(message_of([&] {
               try {
-                static_cast<void>(solution.errors(u.data(), exact, 0, 14));
+                auto const [exact, points] = discretization.exact_code().value();
+                static_cast<void>(solution.errors(u.data(), exact, 0, points));
               } catch (DataError const& error) {
                 discretization.refuse(error);
               }
