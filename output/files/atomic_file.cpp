@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <fcntl.h>
 #include <sstream>
 #include <system_error>
@@ -90,8 +91,16 @@ void write_text_file(std::filesystem::path const& path, std::string_view text) {
   file.commit();
 }
 
+char* FileBuffer::in_memory(char* memory, std::int64_t position) {
+  auto const address = reinterpret_cast<std::uintptr_t>(memory), wanted = static_cast<std::uintptr_t>(position);
+  return memory + (wanted - address) % direct_block;
+}
+
 FileBuffer::FileBuffer(std::filesystem::path const& path)
-    : descriptor_(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC)), error_(descriptor_ < 0 ? errno : 0), buffer_(1 << 20) {
+    : path_(path),
+      descriptor_(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC)),
+      error_(descriptor_ < 0 ? errno : 0),
+      buffer_(1 << 20) {
   setp(buffer_.data(), buffer_.data() + buffer_.size());
 }
 
@@ -106,6 +115,9 @@ int FileBuffer::close() noexcept {
       error_ = errno;
     descriptor_ = -1;
   }
+  if (direct_ >= 0)
+    ::close(direct_);
+  direct_ = -1;
   return error_;
 }
 
@@ -141,7 +153,39 @@ FileBuffer::int_type FileBuffer::overflow(int_type c) {
 std::streamsize FileBuffer::xsputn(char const* data, std::streamsize n) {
   if (n <= epptr() - pptr())
     return std::streambuf::xsputn(data, n);
-  return flush() && write_all(data, static_cast<std::size_t>(n)) ? n : 0;
+  return flush() && write_large(data, static_cast<std::size_t>(n)) ? n : 0;
+}
+
+bool FileBuffer::write_large(char const* data, std::size_t n) noexcept {
+  auto const position = may_be_direct_ ? ::lseek(descriptor_, 0, SEEK_CUR) : -1;
+  if (position < 0)
+    return write_all(data, n);
+  std::size_t const before = (direct_block - static_cast<std::size_t>(position) % direct_block) % direct_block;
+  bool const fits = n >= before + direct_block && reinterpret_cast<std::uintptr_t>(data + before) % direct_block == 0;
+  if (!fits)
+    return write_all(data, n);
+  if (!write_all(data, before))
+    return false;
+  std::size_t const blocks = (n - before) / direct_block * direct_block;
+  std::size_t const done = before + write_directly(data + before, blocks, position + static_cast<std::int64_t>(before));
+  return write_all(data + done, n - done);
+}
+
+std::size_t FileBuffer::write_directly(char const* data, std::size_t n, std::int64_t position) noexcept {
+  if (direct_ < 0)
+    direct_ = ::open(path_.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
+  std::size_t done = 0;
+  while (direct_ >= 0 && done < n) {
+    auto const written = ::pwrite(direct_, data + done, n - done, position + static_cast<std::int64_t>(done));
+    if (written > 0)
+      done += static_cast<std::size_t>(written);
+    else if (written == 0 || errno != EINTR)
+      break;  // an ordinary write can do it, or tells why not
+  }
+  may_be_direct_ = done == n;
+  if (done > 0 && ::lseek(descriptor_, position + static_cast<std::int64_t>(done), SEEK_SET) < 0)
+    error_ = errno;
+  return done;
 }
 
 int FileBuffer::sync() {

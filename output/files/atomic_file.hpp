@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <streambuf>
 #include <string>
@@ -34,9 +36,15 @@ void write_text_file(std::filesystem::path const& path, std::string_view text);
 /// Throws EnvironmentError: "cannot write PATH: REASON", with advice where `error` (an errno value) has a remedy.
 [[noreturn]] void throw_write_error(std::filesystem::path const& path, int error);
 
-/// A seekable stream buffer for writing to an existing file. Unlike std::filebuf it keeps the errno of a failed write.
+/// A seekable stream buffer for writing to an existing file. Unlike std::filebuf it keeps the errno of a failed write. Large texts
+/// that lie in memory as in_memory tells go to the disk directly, where the file system knows that (O_DIRECT): the system keeps no
+/// copy of them, which takes longer to make than to compress, and which a sync would wait for.
 class FileBuffer : public std::streambuf {
 public:
+  static constexpr std::size_t direct_block = 4096;  ///< what is written directly begins and ends at multiples of this
+  /// The first place from `memory` on that is as far behind a multiple of direct_block as `position` in a file is.
+  [[nodiscard]] static char* in_memory(char* memory, std::int64_t position);
+
   /// Opens `path` for writing and truncates it. error() tells whether that failed.
   explicit FileBuffer(std::filesystem::path const& path);
   FileBuffer(FileBuffer const&) = delete;
@@ -58,8 +66,14 @@ protected:
 private:
   bool flush() noexcept;
   bool write_all(char const* data, std::size_t n) noexcept;
+  bool write_large(char const* data, std::size_t n) noexcept;
+  /// Returns how many bytes it has written, directly: less than n where that is not possible.
+  std::size_t write_directly(char const* data, std::size_t n, std::int64_t position) noexcept;
 
+  std::filesystem::path path_;
   int descriptor_ = -1;
+  int direct_ = -1;  ///< the same file, opened for direct writes when the first one comes
+  bool may_be_direct_ = true;
   int error_ = 0;
   std::vector<char> buffer_;
 };

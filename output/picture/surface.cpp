@@ -372,17 +372,59 @@ std::vector<BoundaryFace> boundary_faces_of_grid(Grid const& grid) {
   return faces;
 }
 
+/// Where the layers of cells of a lattice begin and end in a direction.
+std::vector<std::array<double, 2>> layers_of(Mesh const& mesh, std::size_t direction) {
+  std::vector<std::array<double, 2>> layers;
+  if (ImageGrid const* const image = mesh.image()) {
+    for (std::int64_t i = 0; i + 1 < image->n[direction]; ++i) {
+      double const low = image->low[direction] + static_cast<double>(i) * image->spacing[direction];
+      layers.push_back({low, low + image->spacing[direction]});
+    }
+    return layers;
+  }
+  auto const x = mesh.rectilinear()->coordinates[direction];
+  auto const p = static_cast<std::size_t>(mesh.order());
+  for (std::size_t i = 0; i + p < x.size(); i += p)
+    layers.push_back({x[i], x[i + p]});
+  return layers;
+}
+
+/// cut_cells of a lattice: whether a box touches the planes follows from the three layers that it is in.
+std::vector<std::int64_t> cut_cells_of_lattice(Mesh const& mesh, CutAway const& cut, double margin) {
+  std::array<std::vector<char>, 3> crosses, reaches;  // by layer: the plane of the axis, and what is cut away along it
+  std::vector<std::int64_t> crossing_x;
+  for (std::size_t d = 0; d < 3; ++d)
+    for (auto const& [begin, end] : layers_of(mesh, d)) {
+      double const extra = margin * (end - begin), low = begin - extra, high = end + extra, corner = cut.corner[d];
+      crosses[d].push_back(static_cast<char>(cut.sign[d] != 0 && low < corner && high >= corner));
+      reaches[d].push_back(static_cast<char>(!(cut.sign[d] > 0 ? high < corner : cut.sign[d] < 0 && low > corner)));
+    }
+  auto const n = [&](std::size_t d) { return std::ssize(crosses[d]); };
+  for (std::int64_t i = 0; i < n(0); ++i)
+    if (crosses[0][static_cast<std::size_t>(i)] != 0)
+      crossing_x.push_back(i);
+  std::vector<std::int64_t> cells;
+  for (std::int64_t k = 0; k < n(2); ++k)
+    for (std::int64_t j = 0; j < n(1); ++j) {
+      auto const y = static_cast<std::size_t>(j), z = static_cast<std::size_t>(k);
+      bool const of_x = reaches[1][y] != 0 && reaches[2][z] != 0;
+      bool const of_y_or_z = (crosses[1][y] != 0 && reaches[2][z] != 0) || (reaches[1][y] != 0 && crosses[2][z] != 0);
+      std::int64_t const first = (k * n(1) + j) * n(0);
+      if (of_y_or_z) {
+        for (std::int64_t i = 0; i < n(0); ++i)
+          if (reaches[0][static_cast<std::size_t>(i)] != 0)  // as what crosses does
+            cells.push_back(first + i);
+      } else if (of_x) {
+        for (std::int64_t const i : crossing_x)
+          cells.push_back(first + i);
+      }
+    }
+  return cells;
+}
+
 /// The smallest box around a cell's nodes.
 BoundingBox cell_box(Mesh const& mesh, std::int64_t cell) {
   BoundingBox box;
-  if (ImageGrid const* const image = mesh.image()) {
-    box.low = box.high = image->point(image->node(cell, 0));
-    for (std::size_t d = 0; d < 3; ++d)
-      box.high[d] += image->spacing[d];
-    return box;
-  }
-  if (mesh.rectilinear() != nullptr)
-    return {mesh.point(mesh.node(cell, 0)), mesh.point(mesh.node(cell, mesh.nodes_per_cell() - 1))};
   box.low.fill(std::numeric_limits<double>::infinity());
   box.high.fill(-std::numeric_limits<double>::infinity());
   for (int i = 0; i < mesh.nodes_per_cell(); ++i) {
@@ -411,6 +453,8 @@ std::vector<std::int64_t> cut_cells(Mesh const& mesh, CutAway const& cut) {
   // Curved cells reach a little beyond their nodes, so their boxes are enlarged.
   auto const n = mesh.n_cells();
   double const margin = mesh.order() > 1 ? 0.1 : 0;
+  if (mesh.grid() == nullptr)
+    return cut_cells_of_lattice(mesh, cut, margin);
   std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(omp_get_max_threads()));
 #pragma omp parallel
   {

@@ -29,7 +29,8 @@ std::span<unsigned char const> block_of(DataArray const& array, std::size_t bloc
 }
 
 std::size_t blocks_of_a_batch(std::size_t block_bytes) {
-  return std::max<std::size_t>(static_cast<std::size_t>(omp_get_max_threads()) << 20, std::size_t{8} << 20) / block_bytes;
+  std::size_t const least = std::max(std::size_t{4} << 20, 8 * block_bytes);
+  return std::max(static_cast<std::size_t>(omp_get_max_threads()) << 20, least) / block_bytes;
 }
 
 }  // namespace poisson::output

@@ -36,8 +36,8 @@ struct DataArray {
 [[nodiscard]] std::span<unsigned char const> block_of(DataArray const& array, std::size_t block_bytes, std::size_t i,
                                                       HostVector<unsigned char>& memory);
 
-/// How many blocks are packed before they are written: 1 MiB for each thread, and 8 MiB for a few, so that threads hardly wait for
-/// each other at the end of a batch.
+/// How many blocks are packed before they are written: 1 MiB for each thread, but at least 4 MiB and 8 blocks, so that threads
+/// hardly wait for each other at the end of a batch.
 [[nodiscard]] std::size_t blocks_of_a_batch(std::size_t block_bytes);
 
 /// Threads pack the blocks first ... first + count - 1 of an array; they take them in this order. `memory` has an entry for every

@@ -496,7 +496,8 @@ std::int64_t writer_bytes(VtkFormat format, VtkCompression compression, std::int
   // One batch of blocks is packed while the other is written; base64 makes 4 characters of 3 bytes. Compression leaves about this
   // of fields of floating-point numbers, and what is not written to takes no memory.
   double const share = compression == VtkCompression::none ? 1 : 0.85;
-  std::int64_t const batch = std::min(largest_array, static_cast<std::int64_t>(blocks_of_a_batch(1)));
+  std::size_t const block = compression == VtkCompression::best ? std::size_t{1} << 20 : 1;
+  std::int64_t const batch = std::min(largest_array, static_cast<std::int64_t>(blocks_of_a_batch(block) * block));
   auto const packed = static_cast<std::int64_t>(share * static_cast<double>(batch));
   return 2 * (format == VtkFormat::hdf ? packed : packed / 3 * 4) + (std::int64_t{1} << 20);
 }

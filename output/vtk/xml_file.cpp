@@ -135,9 +135,9 @@ void XmlFile::wait() {
     throw_write_error(path_, buffer_.error());
 }
 
-void XmlFile::write_encoded(std::size_t n) {
+void XmlFile::write_encoded(char const* data, std::size_t n) {
   wait();
-  writing_ = std::async([this, data = encoded_[filling_].data(), n] { buffer_.sputn(data, static_cast<std::streamsize>(n)); });
+  writing_ = std::async([this, data, n] { buffer_.sputn(data, static_cast<std::streamsize>(n)); });
   filling_ = 1 - filling_;
 }
 
@@ -209,14 +209,16 @@ void XmlFile::array(DataArray const& array) {
     text({start, sizeof start});
     link = {0, {size[6], size[7]}, 2};
   }
+  std::int64_t position = buffer_.pubseekoff(0, std::ios_base::cur, std::ios_base::out);  // of the next batch
 
   for (std::size_t first = 0; first < n_blocks; first += batch) {
     std::size_t const count = std::min(batch, n_blocks - first);
-    auto& out = encoded_[filling_];
-    if (std::size_t const most = base64_size(count * space + 2); out.size() < most) {
-      out = {};  // a longer vector would copy what nobody needs, with room for as much again
-      out.resize(most);
+    auto& memory = encoded_[filling_];
+    if (std::size_t const most = base64_size(count * space + 2) + FileBuffer::direct_block; memory.size() < most) {
+      memory = {};  // a longer vector would copy what nobody needs, with room for as much again
+      memory.resize(most);
     }
+    char* const out = FileBuffer::in_memory(memory.data(), position);
     // Threads take blocks in their order and link them in that order, as soon as they are packed: no thread waits for one that has
     // not begun.
     std::vector<Link> links(count + 1);
@@ -232,10 +234,11 @@ void XmlFile::array(DataArray const& array) {
           links[b + 1] = links[b].behind(block);
           linked = b + 1;
           linked.notify_all();
-          links[b].encode(block, out.data());
+          links[b].encode(block, out);
         });
     link = links.back();
-    write_encoded(link.position);
+    write_encoded(out, link.position);
+    position += static_cast<std::int64_t>(link.position);
     link.position = 0;
   }
   wait();

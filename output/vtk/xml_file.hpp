@@ -41,8 +41,8 @@ private:
   [[nodiscard]] std::size_t most_packed() const;
   /// A block as it stands in the file, before base64, in `memory`.
   std::span<unsigned char const> packed(HostVector<unsigned char>& memory, std::span<unsigned char const> block) const;
-  /// Has the first n characters of encoded_[filling_] written while the other one is filled.
-  void write_encoded(std::size_t n);
+  /// Has n characters in encoded_[filling_] written while the other one is filled.
+  void write_encoded(char const* data, std::size_t n);
   void wait();
 
   std::filesystem::path path_;

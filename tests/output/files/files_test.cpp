@@ -92,7 +92,17 @@ TEST(FileBuffer, WritesAndSeeksLikeAStringStream) {
     std::ostream stream(&buffer);
     std::mt19937 random(11);
     std::string const block(700000, 'x');
+    std::vector<char> memory(3'000'000 + 2 * FileBuffer::direct_block);
     for (int step = 0; step < 60; ++step) {
+      if (step % 11 == 5) {  // directly, where the file system can
+        char* const large = FileBuffer::in_memory(memory.data(), stream.tellp());
+        ASSERT_LT(large, memory.data() + FileBuffer::direct_block);
+        std::size_t const n = 1'500'000 + random() % 1'500'000;
+        for (std::size_t i = 0; i < n; ++i)
+          large[i] = static_cast<char>(random());
+        for (std::ostream* s : {&stream, static_cast<std::ostream*>(&expected)})
+          s->write(large, static_cast<std::streamsize>(n));
+      }
       std::string text = std::to_string(random());
       if (step % 9 == 0)
         text += block;
