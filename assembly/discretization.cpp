@@ -863,8 +863,8 @@ Quantities Discretization::quantities(std::span<double const> u, std::span<std::
   return result;
 }
 
-std::map<unsigned, BoundaryFlux> Discretization::box_boundary_fluxes(NodesOfBox const& u) const {
-  return assembly::box_boundary_fluxes(impl_->space, impl_->element, impl_->data, u);
+std::map<unsigned, BoundaryFlux> Discretization::box_boundary_fluxes(NodesOfBox const& u, std::optional<BoxPart> const& own) const {
+  return assembly::box_boundary_fluxes(impl_->space, impl_->element, impl_->data, u, {}, own);
 }
 
 std::array<double, 3> Discretization::point(std::int64_t unknown) const {

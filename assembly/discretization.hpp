@@ -244,8 +244,9 @@ public:
   /// with counted[i] != 0 (empty: all). Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u, std::span<std::uint8_t const> counted = {},
                                       std::span<double const> u_low = {}) const;
-  /// What quantities() tells of the boundary of a whole box, from u near its sides; see system/box_boundary.hpp.
-  [[nodiscard]] std::map<unsigned, BoundaryFlux> box_boundary_fluxes(NodesOfBox const& u) const;
+  /// What quantities() tells of the boundary of a box, from u near its sides; of a part, what `own` cells have of it. See
+  /// system/box_boundary.hpp.
+  [[nodiscard]] std::map<unsigned, BoundaryFlux> box_boundary_fluxes(NodesOfBox const& u, std::optional<BoxPart> const& own) const;
   /// The node of an unknown.
   [[nodiscard]] std::array<double, 3> point(std::int64_t unknown) const;
   /// `exact` for evaluations on the backend, and the Gauss points per direction of errors() and mean_of_exact(). Returns nothing

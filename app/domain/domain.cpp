@@ -471,6 +471,13 @@ std::int64_t Domain::around_of_whole(std::int64_t unknown) const {
   return box ? node_in_larger(unknown, part_around, order, cells) : around_unknowns[static_cast<std::size_t>(unknown)];
 }
 
+BoxPart Domain::own_in_around() const {
+  BoxPart result = part;
+  for (std::size_t d = 0; d < 3; ++d)
+    result.first[d] -= part_around.first[d];
+  return result;
+}
+
 HostVector<double> Domain::of_own_rows(std::span<double const> values) const {
   HostVector<double> result(static_cast<std::size_t>(n_rows));
   for (std::size_t unknown = 0; unknown < n_around(); ++unknown)

@@ -62,6 +62,8 @@ struct Domain {
   /// The functions above take the numbers from these members. In a box, `part` has the own cells and `part_around` the cells around
   /// own rows; `order` is that of the elements, and `cells` counts the cells of the whole.
   assembly::BoxPart part, part_around;
+  /// The own cells among those of part_around.
+  [[nodiscard]] assembly::BoxPart own_in_around() const;
   int order = 1;
   std::array<std::int64_t, 3> cells{};
   std::vector<std::int32_t> own_cells, own_unknowns, around_unknowns;  ///< of other meshes

@@ -89,55 +89,66 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
   return all;
 }
 
-/// The quantities of a box that one rank has, from where u is.
+/// What this rank has of the quantities of a box, without places and mean, from where u is.
 assembly::Quantities quantities_of_box(SolutionValues const& values) {
   BoxSolution const& box = *values.box();
-  assembly::Discretization const& mesh = *values.mesh().own;
+  Domain const& mesh = values.mesh();
   double const* const u = values.on_backend();
   assembly::Quantities result;
   ValueRange const range = box.range(u);
   result.min = range.min;
   result.max = range.max;
-  ExtremeNodes const places = box.first_places(u, result.most_low(), result.least_high());
-  result.min_at = mesh.point(places.low);
-  result.max_at = mesh.point(places.high);
   BoxSolution::Integrals const sums = box.integrals(u);
   result.integral_u = sums.u;
-  result.mean = sums.u / sums.volume;
   result.energy = 0.5 * sums.gradients;
-  unsigned const material = *mesh.summary().material_ids.begin();
+  unsigned const material = *mesh.whole.material_ids.begin();
   result.volumes[material] = sums.volume;
   result.materials[material] = {result.min, result.max, result.integral_u, result.energy};
-  result.boundaries =
-      mesh.box_boundary_fluxes([&](auto const& first, auto const& count, auto& part) { box.copy_part(u, first, count, part); });
+  result.boundaries = mesh.around->box_boundary_fluxes(
+      [&](auto const& first, auto const& count, auto& part) { box.copy_part(u, first, count, part); },
+      mesh.is_whole() ? std::nullopt : std::optional(mesh.own_in_around()));
   return result;
+}
+
+/// The first nodes of a box that this rank has with such values.
+assembly::ExtremePlaces places_on_box(SolutionValues const& values, double low, double high) {
+  ExtremeNodes const nodes = values.box()->first_places(values.on_backend(), low, high);
+  auto const point = [&](std::int64_t node) { return node < 0 ? std::nullopt : std::optional(values.mesh().around->point(node)); };
+  return {point(nodes.low), point(nodes.high)};
 }
 
 }  // namespace
 
 assembly::Quantities quantities_of(Team& team, SolutionValues const& values) {
   Domain const& mesh = values.mesh();
-  if (values.box() != nullptr && values.around().low.empty())
-    return quantities_of_box(values);
-  std::span<double const> const u_low = values.around().low.host(), u_around = values.host(), u = values.host_of_own_cells();
-  if (mesh.is_whole())
-    return mesh.own->quantities(u, {}, u_low);
+  std::span<double const> const u_low = values.around().low.host();
+  bool const by_box = values.box() != nullptr && u_low.empty();
+  if (mesh.is_whole() && !by_box)
+    return mesh.own->quantities(values.host(), {}, u_low);
   std::optional<assembly::Quantities> mine;
   assembly::BoundaryFluxes by_residuals;
   team.together([&] {
+    if (by_box) {
+      mine = quantities_of_box(values);
+      return;
+    }
     // The residuals of a part's own cells are not all that an unknown on its rim has; those of the cells around are.
-    if (mesh.own)
+    if (mesh.own) {
+      std::span<double const> const u = values.host_of_own_cells();
       mine = mesh.own->quantities(u, std::vector<std::uint8_t>(u.size(), 0));
+    }
     if (mesh.around)
-      by_residuals = mesh.around->residual_fluxes(u_around, mesh.have_rows(), u_low);
+      by_residuals = mesh.around->residual_fluxes(values.host(), mesh.have_rows(), u_low);
     for (assembly::PeriodicFlux& flux : by_residuals.periodic)
       flux.node.number = mesh.around_of_whole(flux.node.number);
   });
   assembly::Quantities all = merge(team.communicator(), mesh.whole, mine);
   assembly::ExtremePlaces places;
   team.together([&] {
-    if (mesh.own)
-      places = mesh.own->extreme_places(u, all.most_low(), all.least_high());
+    if (by_box)
+      places = places_on_box(values, all.most_low(), all.least_high());
+    else if (mesh.own)
+      places = mesh.own->extreme_places(values.host_of_own_cells(), all.most_low(), all.least_high());
   });
   auto const add = [](assembly::ExtremePlaces& whole, assembly::ExtremePlaces const& of_rank) { whole.add(of_rank); };
   places = combined(team.communicator(), places, add, Communicator::Order::of_ranks);
@@ -152,8 +163,11 @@ assembly::Quantities quantities_of(Team& team, SolutionValues const& values) {
     fluxes.push_back(by_residuals.boundaries[id].flux);
   sum_lists(team.communicator(), std::span(fluxes));
   auto next = fluxes.begin();
-  for (unsigned const id : mesh.whole.boundary_ids)
-    all.boundaries[id].flux += *next++;
+  for (unsigned const id : mesh.whole.boundary_ids) {
+    if (*next != 0)  // -0 stays
+      all.boundaries[id].flux += *next;
+    ++next;
+  }
   auto surfaces = sum_faces(team.communicator(), mesh.whole.inner_ids, by_residuals.surfaces);
   std::erase_if(surfaces, [](auto const& of) { return of.second.area == 0; });  // the id of a boundary, and no condition
   all.add_surfaces(surfaces, mesh.whole.conditioned_surfaces);

@@ -268,9 +268,9 @@ HostVector<double> System::fixed_rows() const {
 }
 
 std::unique_ptr<BoxSolution> System::box_solution() const {
-  if (!mesh_.is_whole() || plan_.route != Route::box || mesh_.whole.material_ids.size() > 1)
+  if (mesh_.around == nullptr || plan_.route != Route::box || mesh_.whole.material_ids.size() > 1)
     return nullptr;
-  return std::make_unique<BoxSolution>(elements_->context(), *mesh_.around->box_problem());
+  return std::make_unique<BoxSolution>(elements_->context(), problem_of_box());
 }
 
 Field System::residual(FieldPair const& u) const {

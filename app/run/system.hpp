@@ -79,7 +79,7 @@ public:
 
   /// u from the solution x. In a pure Neumann problem the mean of u is 0.
   [[nodiscard]] Field reconstruct(Field x) const;
-  /// What is asked of u on the backend, where this rank has the whole of a box that was assembled there, of one material. Null
+  /// What is asked of u on the backend, where a box of one material was assembled there, and this rank has cells of it. Null
   /// elsewhere. It is local. The system and the mesh outlive it.
   [[nodiscard]] std::unique_ptr<BoxSolution> box_solution() const;
   /// C^T of the residual of u from the elements, low parts included (assembly's solution_residual), which is zero in rows of
@@ -97,6 +97,7 @@ private:
   void assemble_lattices(Context& context);
   void assemble_own_lattices(Context& context);
   void require_memory_for(Context& context, std::int64_t bytes) const;
+  [[nodiscard]] BoxProblem problem_of_box() const;
   [[nodiscard]] LatticeProblem problem_of_cells(std::span<double const> around) const;
   [[nodiscard]] OrderOne order_one_of_box(Context& context) const;
   void add_point_loads();

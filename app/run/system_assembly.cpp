@@ -129,6 +129,20 @@ void System::assemble() {
   nnz_ = sum_over(team_.communicator(), rows_.matrix->nnz());
 }
 
+/// The box of the cells around own rows, in whose sums own cells count.
+BoxProblem System::problem_of_box() const {
+  BoxProblem problem = *mesh_.around->box_problem();
+  if (mesh_.is_whole())
+    return problem;
+  assembly::BoxPart const own = mesh_.own_in_around();
+  BoxProblem::Cells& in_sums = problem.cells_in_sums.emplace();
+  for (std::size_t d = 0; d < 3; ++d) {
+    in_sums.first[d] = own.first[d];
+    in_sums.end[d] = own.first[d] + own.cells[d];
+  }
+  return problem;
+}
+
 void System::assemble_box(Context& context) {
   std::array<bool, 6> dirichlet{};
   team_.together([&] {
@@ -142,16 +156,7 @@ void System::assemble_box(Context& context) {
       block_->rim_rows = *empty;
       return;
     }
-    BoxProblem problem = *mesh_.around->box_problem();
-    assembly::BoxPart const cells = mesh_.part_around, own = mesh_.part;
-    if (!mesh_.is_whole()) {
-      BoxProblem::Cells in_sums;
-      for (std::size_t d = 0; d < 3; ++d) {
-        in_sums.first[d] = own.first[d] - cells.first[d];
-        in_sums.end[d] = in_sums.first[d] + own.cells[d];
-      }
-      problem.cells_in_sums = in_sums;
-    }
+    BoxProblem const problem = problem_of_box();
     require_memory_for(context, BoxSystem::peak_bytes(problem, plan_.format, context.backend()));
     std::unique_ptr<BoxSystem> system;
     try {
@@ -167,6 +172,7 @@ void System::assemble_box(Context& context) {
       block_->local = system->take_matrix();
     } else {
       NodeBox around;
+      assembly::BoxPart const& cells = mesh_.part_around;
       for (std::size_t d = 0; d < 3; ++d) {
         around.low[d] = cells.first[d];
         around.high[d] = cells.first[d] + cells.cells[d] + 1;

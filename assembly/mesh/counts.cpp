@@ -156,17 +156,19 @@ std::vector<double> graded_coordinates(MeshSpec const& spec, std::size_t d) {
 BoxGrid part_of(BoxGrid const& box, std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& cells) {
   BoxGrid part;
   part.cells = cells;
-  part.whole = BoxGrid::Whole{box.origin, box.extent, box.cells, first, box.coordinates};
+  BoxGrid::Whole& whole =
+      part.whole.emplace(box.whole.value_or(BoxGrid::Whole{box.origin, box.extent, box.cells, {}, box.coordinates}));
   for (std::size_t d = 0; d < 3; ++d) {
-    if (auto const& all = box.coordinates[d]; !all.empty()) {
-      part.coordinates[d].assign(all.begin() + first[d], all.begin() + first[d] + cells[d] + 1);
+    whole.first[d] += first[d];
+    if (auto const& all = whole.coordinates[d]; !all.empty()) {
+      part.coordinates[d].assign(all.begin() + whole.first[d], all.begin() + whole.first[d] + cells[d] + 1);
       part.origin[d] = part.coordinates[d].front();
       part.extent[d] = part.coordinates[d].back() - part.origin[d];
       continue;
     }
-    auto const n = static_cast<double>(box.cells[d]);
-    part.origin[d] = box.origin[d] + box.extent[d] * (static_cast<double>(first[d]) / n);
-    part.extent[d] = box.extent[d] * (static_cast<double>(cells[d]) / n);
+    auto const n = static_cast<double>(whole.cells[d]);
+    part.origin[d] = whole.origin[d] + whole.extent[d] * (static_cast<double>(whole.first[d]) / n);
+    part.extent[d] = whole.extent[d] * (static_cast<double>(cells[d]) / n);
   }
   return part;
 }

@@ -45,7 +45,7 @@ struct BoxGrid {
   }
 };
 
-/// The part of a box that has `cells` cells per direction from `first` on. Precondition: the box is no part itself.
+/// The part of a box that has `cells` cells per direction from `first` on. The box may be a part itself.
 [[nodiscard]] BoxGrid part_of(BoxGrid const& box, std::array<std::int64_t, 3> const& first,
                               std::array<std::int64_t, 3> const& cells);
 

@@ -90,11 +90,12 @@ Space::Space(Space const& whole, ReferenceElement const& element, std::array<std
   }
   if (whole.sides_have_ids)
     return;
-  // Faces of the whole are listed side by side, the lower one of the other two directions fastest.
+  // Faces of the whole are listed by side on the boundary, the lower one of the other two directions fastest.
   std::array<std::int64_t, 6> first_of_side{};
   for (std::size_t side = 1; side < 6; ++side) {
     std::size_t const d = (side - 1) / 2;
-    first_of_side[side] = first_of_side[side - 1] + whole.n_cells / whole.box->cells[d];
+    first_of_side[side] =
+        first_of_side[side - 1] + (whole.box->is_boundary(static_cast<int>(side) - 1) ? whole.n_cells / whole.box->cells[d] : 0);
   }
   for (BoundaryFace& face : boundary_faces) {
     std::size_t const d = static_cast<std::size_t>(face.face) / 2, e = d == 0 ? 1 : 0, f = d == 2 ? 1 : 2;

@@ -58,27 +58,39 @@ std::vector<std::uint8_t> marks_of(Range const& all, Range const& marked) {
   return marks;
 }
 
-/// A side of the box, with the cells and nodes that count there: those at an edge or a corner count at one of their sides.
+/// A side of the box, with the cells and nodes that count there: of `own` cells and their nodes, where those at an edge or a corner
+/// of the mesh count at one of their sides, and those between two parts of it at the part above.
 class Side {
 public:
-  Side(Space const& space, int side)
+  Side(Space const& space, Range const& own, int side)
       : order_(space.order), cells_{{}, space.box->cells}, nodes_{{}, space.box_nodes}, d_(static_cast<std::size_t>(side) / 2) {
+    BoxGrid const& box = *space.box;
     bool const upper = side % 2 == 1;
     std::int64_t const n = cells_.end[d_];
     cells_.first[d_] = upper ? n - 1 : 0;
     cells_.end[d_] = cells_.first[d_] + 1;
     counted_cells_ = cells_;
-    if (upper && n == 1)
+    if (upper && n == 1 && box.is_boundary(side - 1))
       counted_cells_.end[d_] = counted_cells_.first[d_];
     counted_nodes_ = nodes_;
     counted_nodes_.first[d_] = upper ? n * order_ : 0;
     counted_nodes_.end[d_] = counted_nodes_.first[d_] + 1;
-    for (std::size_t e = d_ + 1; e < 3; ++e) {
-      counted_cells_.first[e] += 1;
-      counted_cells_.end[e] -= 1;
-      counted_nodes_.first[e] += 1;
-      counted_nodes_.end[e] -= 1;
+    Range own_nodes = nodes_of(own);
+    for (std::size_t e = 0; e < 3; ++e) {
+      int const lower_side = 2 * static_cast<int>(e), upper_side = lower_side + 1;
+      if (own.end[e] < box.cells[e] || !box.is_boundary(upper_side))
+        own_nodes.end[e] -= 1;
+      if (e > d_ && box.is_boundary(lower_side)) {
+        counted_cells_.first[e] += 1;
+        counted_nodes_.first[e] += 1;
+      }
+      if (e > d_ && box.is_boundary(upper_side)) {
+        counted_cells_.end[e] -= 1;
+        counted_nodes_.end[e] -= 1;
+      }
     }
+    counted_cells_ = counted_cells_.within(own);
+    counted_nodes_ = counted_nodes_.within(own_nodes);
     nodes_ = nodes_of(cells_);
   }
 
@@ -156,10 +168,18 @@ NodesOfBox nodes_among(Space const& space, std::span<double const> u) {
 }
 
 std::map<unsigned, BoundaryFlux> box_boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                                     NodesOfBox const& u, NodesOfBox const& u_low) {
+                                                     NodesOfBox const& u, NodesOfBox const& u_low,
+                                                     std::optional<BoxPart> const& own) {
+  Range cells{{}, space.box->cells};
+  for (std::size_t d = 0; own && d < 3; ++d) {
+    cells.first[d] = own->first[d];
+    cells.end[d] = own->first[d] + own->cells[d];
+  }
   std::map<unsigned, BoundaryFlux> result;
   for (int s = 5; s >= 0; --s) {
-    Side const side(space, s);
+    if (!space.box->is_boundary(s))
+      continue;
+    Side const side(space, cells, s);
     HostVector<double> high, low;  // of the layer
     u(side.nodes().first, side.nodes().count(), high);
     if (u_low)

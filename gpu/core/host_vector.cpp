@@ -1,6 +1,6 @@
 #include "gpu/core/host_vector.hpp"
 
-#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
 
@@ -8,22 +8,17 @@ namespace poisson {
 
 namespace {
 
-constexpr std::align_val_t alignment{64};
-
-void use_huge_pages(void* memory, std::size_t bytes) noexcept {
-  constexpr std::uintptr_t page = std::uintptr_t{1} << 21;
-  if (bytes < 2 * page)
-    return;
-  auto const begin = reinterpret_cast<std::uintptr_t>(memory);
-  auto const first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
-  static_cast<void>(::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE));
-}
+constexpr std::size_t cache_line = 64, huge_page = std::size_t{1} << 21;
 
 }  // namespace
 
 void* allocate_uninitialized(std::size_t bytes) {
-  void* const memory = ::operator new(bytes, alignment);
-  use_huge_pages(memory, bytes);
+  bool const is_large = bytes >= 2 * huge_page;
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, is_large ? huge_page : cache_line, bytes) != 0)
+    throw std::bad_alloc();
+  if (is_large)
+    static_cast<void>(::madvise(memory, bytes / huge_page * huge_page, MADV_HUGEPAGE));
 #ifdef POISSON_NAN_MEMORY
   std::memset(memory, 0xff, bytes);
 #endif
@@ -31,7 +26,7 @@ void* allocate_uninitialized(std::size_t bytes) {
 }
 
 void deallocate_uninitialized(void* memory) noexcept {
-  ::operator delete(memory, alignment);
+  std::free(memory);
 }
 
 }  // namespace poisson

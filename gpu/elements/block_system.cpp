@@ -162,6 +162,11 @@ BlockSystem rows_of_rim(NodeBox const& around, NodeBox const& own, std::span<std
   rows.n_columns = n + n_ghosts;
   rows.row_ptr.push_back(0);
   std::vector<std::int32_t> of_rim;
+  of_rim.reserve(rim.size());
+  for (auto* const lists : {&rows, couplings.get()})
+    lists->row_ptr.reserve(rim.size() + 1);
+  rows.columns.reserve(n_entries * rim.size());
+  rows.values.reserve(n_entries * rim.size());
   std::vector<std::pair<std::int32_t, double>> row;
   for (std::size_t i = 0; i < rim.size(); ++i) {
     std::int64_t const x = rim[i] % line, y = rim[i] / line % around.count(1), z = rim[i] / plane;

@@ -15,7 +15,7 @@ namespace poisson {
 /// reach.
 class AccurateSum {
 public:
-  explicit POISSON_HOST_DEVICE AccurateSum(double first) : sum_{first, 0, 0} {}
+  explicit POISSON_HOST_DEVICE AccurateSum(double first, double second = 0, double third = 0) : sum_{first, second, third} {}
   POISSON_HOST_DEVICE void add_product(double f, double g) {
     double const product = std::fma(f, g, 0.0);  // and not f * g, which a compiler could fuse with what follows
     add(product);
@@ -27,6 +27,9 @@ public:
     double const s = sum_[0] + sum_[1], of_1 = s - sum_[0];
     return s + ((sum_[0] - (s - of_1)) + (sum_[1] - of_1) + sum_[2]);
   }
+
+  /// What it carries, by falling size.
+  [[nodiscard]] POISSON_HOST_DEVICE double part(int i) const { return sum_[i]; }
 
 private:
   POISSON_HOST_DEVICE void add(double v) {

@@ -1,6 +1,7 @@
 #include "gpu/kernels/box_stencil.hpp"
 
 #include "gpu/kernels/box_stencil_rows.hpp"
+#include "gpu/kernels/check.hpp"
 #include "gpu/kernels/cpu/cpu.hpp"
 
 #include <algorithm>
@@ -22,7 +23,10 @@ public:
   LineProducts(BoxStencilView const& a, ConstPointer<T> x) : a_(a), x_(x) {
     for (auto& line : lines_)
       line.resize(static_cast<std::size_t>(a.box.nodes[0]));
+    values_.resize(static_cast<std::size_t>(a.box.nodes[0]));
   }
+  /// Room for the products of a line.
+  [[nodiscard]] S* values() { return values_.data(); }
 
   /// row(i, (A x)_i) for the inner nodes of a line; i counts all nodes.
   template <class Row>
@@ -73,57 +77,116 @@ private:
 
   BoxStencilView const& a_;
   ConstPointer<T> x_;
-  std::vector<S> lines_[4];
+  std::vector<S> lines_[4], values_;
 };
+
+/// Calls run(t, node, n) for the face rows from `first` to before `end`, some at a time: the nodes of rows t ... t + n - 1 follow
+/// each other in x, from `node` on.
+template <class Run>
+void for_runs(box_rows::Shell const& shell, std::int64_t first, std::int64_t end, Run const& run) {
+  for (std::int64_t t = first, n = 1; t < end; t += n) {
+    Node const node = shell(t);
+    bool const along_face = node.i[1] == 0 || node.i[1] == shell.nodes[1] - 1 || node.i[2] == 0 || node.i[2] == shell.nodes[2] - 1;
+    n = along_face ? std::min(end - t, shell.nodes[0] - node.i[0]) : 1;
+    run(t, node, n);
+  }
+}
+
+/// sums[i] = (A x) in face row t + i, for the n rows of a run.
+template <class T>
+void product_of_run(BoxStencilView const& a, std::int64_t t, Node const& node, std::int64_t n, ConstPointer<T> x, Sum<T>* sums) {
+  if (n == 1) {
+    *sums = box_rows::face_row_product<T>(a, t, node, x);
+    return;
+  }
+  BoxElements const& box = a.box;
+  std::int64_t const first = box_rows::index_of(box, node), nx = box.nodes[0];
+  auto const take_diagonal = [&](std::int64_t i) {
+    sums[i] = Sum<T>(0) + a.face_rows[13 * a.n_face_rows + t + i] * box_rows::wide(load(x, first + i));
+  };
+  if (box_rows::is_dirichlet_plane(box, 1, node.i[1]) || box_rows::is_dirichlet_plane(box, 2, node.i[2])) {
+    for (std::int64_t i = 0; i < n; ++i)
+      take_diagonal(i);
+    return;
+  }
+  std::fill_n(sums, n, Sum<T>(0));
+  for (int s = 0; s < 27; ++s) {
+    std::int64_t const dx = s % 3 - 1, y = node.i[1] + s / 3 % 3 - 1, z = node.i[2] + s / 9 - 1;
+    if (y < 0 || z < 0 || y >= box.nodes[1] || z >= box.nodes[2])
+      continue;
+    std::int64_t const begin = node.i[0] + dx < 0 ? 1 : 0, end = node.i[0] + n + dx > nx ? n - 1 : n;
+    double const* const entries = a.face_rows + s * a.n_face_rows + t;
+    ConstPointer<T> const of_line = x + ((z * box.nodes[1] + y) * nx + node.i[0] + dx);
+#pragma omp simd
+    for (std::int64_t i = begin; i < end; ++i)
+      sums[i] = sums[i] + entries[i] * box_rows::wide(load(of_line, i));
+  }
+  for (std::int64_t const i : {std::int64_t{0}, n - 1})
+    if (box_rows::is_dirichlet_plane(box, 0, node.i[0] + i))
+      take_diagonal(i);
+}
 
 /// Parts that threads work on: inner lines, then blocks of the rows on faces.
 [[nodiscard]] std::int64_t n_parts(BoxStencilView const& a) {
   return (a.box.nodes[1] - 2) * (a.box.nodes[2] - 2) + cpu::n_blocks(a.n_face_rows);
 }
-/// Calls row(part, i, (A x)_i) for all rows; those of a part by one thread, in order.
-template <class T, class Row>
-void for_rows(BoxStencilView const& a, ConstPointer<T> x, Row const& row) {
+/// Calls in_line(line, part, y, z) for the inner lines, with the LineProducts of a thread, and of_run(part, i, values, n) with the
+/// products in rows i ... i + n - 1 on faces. What belongs to a part is called by one thread, in order.
+template <class T, class S, class InLine, class OfRun>
+void for_parts(BoxStencilView const& a, ConstPointer<T> x, bool threaded, InLine const& in_line, OfRun const& of_run) {
   std::int64_t const ny = a.box.nodes[1] - 2, lines = ny * (a.box.nodes[2] - 2), parts = n_parts(a);
-#pragma omp parallel if (27 * a.box.n_rows() * cpu::work_of <T> >= cpu::work_worth_threads)
+#pragma omp parallel if (threaded)
   {
-    LineProducts<T> line_products(a, x);
+    LineProducts<T, S> line_products(a, x);
+    std::vector<Sum<T>> of_faces(static_cast<std::size_t>(a.box.nodes[0]));
     box_rows::Shell const shell(a.box, 0, a.box.nodes[2], 1);
 #pragma omp for schedule(static)
     for (std::int64_t part = 0; part < parts; ++part)
-      if (part < lines)
-        line_products(1 + part % ny, 1 + part / ny, [&](std::int64_t i, Sum<T> value) { row(part, i, value); });
-      else
-        for (std::int64_t t = (part - lines) * cpu::block_rows; t < std::min(a.n_face_rows, (part - lines + 1) * cpu::block_rows);
-             ++t) {
-          std::int64_t const i = box_rows::index_of(a.box, shell(t));
-          row(part, i, box_rows::face_row_product<T>(a, t, shell(t), x));
-        }
+      if (part < lines) {
+        in_line(line_products, part, 1 + part % ny, 1 + part / ny);
+      } else {
+        std::int64_t const first = (part - lines) * cpu::block_rows;
+        for_runs(shell, first, std::min(a.n_face_rows, first + cpu::block_rows),
+                 [&](std::int64_t t, Node const& node, std::int64_t n) {
+                   product_of_run<T>(a, t, node, n, x, of_faces.data());
+                   of_run(part, box_rows::index_of(a.box, node), of_faces.data(), n);
+                 });
+      }
   }
+}
+/// Calls row(part, i, (A x)_i) for all rows; those of a part by one thread, in order.
+template <class T, class Row>
+void for_rows(BoxStencilView const& a, ConstPointer<T> x, Row const& row) {
+  for_parts<T, Sum<T>>(
+      a, x, 27 * a.box.n_rows() * cpu::work_of<T> >= cpu::work_worth_threads,
+      [&](auto& products, std::int64_t part, std::int64_t y, std::int64_t z) {
+        products(y, z, [&](std::int64_t i, Sum<T> value) { row(part, i, value); });
+      },
+      [&](std::int64_t part, std::int64_t first, Sum<T> const* values, std::int64_t n) {
+        for (std::int64_t i = 0; i < n; ++i)
+          row(part, first + i, values[i]);
+      });
 }
 
 /// Calls row(i, (A x)_i) for all rows, without parts, by sums in V.
 template <class V, class Row>
 void for_rows_in_lines(BoxStencilView const& a, V const* x, Row const& row) {
-  std::int64_t const ny = a.box.nodes[1] - 2, lines = ny * (a.box.nodes[2] - 2), parts = n_parts(a);
-#pragma omp parallel if (27 * a.box.n_rows() >= cpu::work_worth_threads)
-  {
-    LineProducts<V, V> line_products(a, x);
-    box_rows::Shell const shell(a.box, 0, a.box.nodes[2], 1);
-    std::vector<V> y(static_cast<std::size_t>(a.box.nodes[0]));
-#pragma omp for schedule(static)
-    for (std::int64_t part = 0; part < parts; ++part)
-      if (part < lines) {
-        std::int64_t const j = 1 + part % ny, k = 1 + part / ny, first = (k * a.box.nodes[1] + j) * a.box.nodes[0];
-        V* const of_line = y.data();
-        line_products(j, k, [&](std::int64_t i, V value) { of_line[i - first] = value; });
+  std::int64_t const nx = a.box.nodes[0];
+  for_parts<V, V>(
+      a, x, 27 * a.box.n_rows() >= cpu::work_worth_threads,
+      [&](auto& products, std::int64_t, std::int64_t y, std::int64_t z) {
+        V* const of_line = products.values();
+        std::int64_t const first = (z * a.box.nodes[1] + y) * nx;
+        products(y, z, [&](std::int64_t i, V value) { of_line[i - first] = value; });
 #pragma omp simd
-        for (std::int64_t i = 1; i < a.box.nodes[0] - 1; ++i)
+        for (std::int64_t i = 1; i < nx - 1; ++i)
           row(first + i, of_line[i]);
-      } else
-        for (std::int64_t t = (part - lines) * cpu::block_rows; t < std::min(a.n_face_rows, (part - lines + 1) * cpu::block_rows);
-             ++t)
-          row(box_rows::index_of(a.box, shell(t)), static_cast<V>(box_rows::face_row_product<V>(a, t, shell(t), x)));
-  }
+      },
+      [&](std::int64_t, std::int64_t first, Sum<V> const* values, std::int64_t n) {
+#pragma omp simd
+        for (std::int64_t i = 0; i < n; ++i)
+          row(first + i, static_cast<V>(values[i]));
+      });
 }
 
 template <class T>
@@ -152,6 +215,35 @@ void multiply_dot(Context& context, BoxStencilView const& a, ConstPointer<T> x, 
   *dot = sum.value();
 }
 
+/// AccurateSum for several rows side by side, as loops over them vectorise. `n`: how many there are, at most `lanes`.
+template <int lanes>
+class AccurateSums {
+public:
+  AccurateSums(int n, double const* first) {
+    for (int i = 0; i < n; ++i) {
+      parts_[0][i] = first[i];
+      parts_[1][i] = parts_[2][i] = 0;
+    }
+  }
+  /// Adds f g[i] to sum i.
+  void add_products(int n, double f, double const* g) {
+#pragma omp simd
+    for (int i = 0; i < n; ++i) {
+      AccurateSum sum(parts_[0][i], parts_[1][i], parts_[2][i]);
+      sum.add_product(f, g[i]);
+      for (int part = 0; part < 3; ++part)
+        parts_[part][i] = sum.part(part);
+    }
+  }
+  void store_values(int n, double* values) const {
+    for (int i = 0; i < n; ++i)
+      values[i] = AccurateSum(parts_[0][i], parts_[1][i], parts_[2][i]).value();
+  }
+
+private:
+  alignas(64) double parts_[3][lanes];
+};
+
 class CpuBoxStencil final : public BoxStencilKernels {
 public:
   void product(Context&, BoxStencilView const& a, float alpha, float const* x, float beta, float* y) const override {
@@ -178,21 +270,10 @@ public:
   }
 
   void fill_face_rows(Context&, BoxElements const& box, int components, BoxField const& k, double* rows) const override {
-    box_rows::Shell const shell(box, 0, box.nodes[2], 1);
-    std::int64_t const n = shell.size();
-    auto const fill = [&](auto const& tables) {
-#pragma omp parallel for schedule(static) if (n * 500 >= cpu::work_worth_threads)
-      for (std::int64_t t = 0; t < n; ++t) {
-        double entries[27], load = 0;
-        box_rows::any_row(box, tables, k, BoxField{}, shell(t), entries, load);
-        for (int s = 0; s < 27; ++s)
-          rows[s * n + t] = entries[s];
-      }
-    };
     if (components == 1)
-      fill(box_tables<1>(box.cell));
+      fill_rows(box, box_tables<1>(box.cell), k, rows);
     else
-      fill(box_tables<3>(box.cell));
+      fill_rows(box, box_tables<3>(box.cell), k, rows);
   }
 
   void smooth(Context&, BoxStencilView const& a, SmoothingStep<float> const& step, float const* x,
@@ -211,31 +292,26 @@ public:
                         std::int32_t const* stop) const override {
     rest(a, b, x, r, stop);
   }
-  void fill_diagonals(Context&, BoxStencilView const& a, float* values) const override {
-    fill(a, values);
-  }
-  void fill_diagonals(Context&, BoxStencilView const& a, double* values) const override {
-    fill(a, values);
-  }
+  void fill_diagonals(Context&, BoxStencilView const& a, float* values) const override { fill(a, values); }
+  void fill_diagonals(Context&, BoxStencilView const& a, double* values) const override { fill(a, values); }
 
-  void diagonal(Context&, BoxStencilView const& a, float* d) const override {
-    fill_diagonal(a, d);
-  }
-  void diagonal(Context&, BoxStencilView const& a, double* d) const override {
-    fill_diagonal(a, d);
-  }
+  void diagonal(Context&, BoxStencilView const& a, float* d) const override { fill_diagonal(a, d); }
+  void diagonal(Context&, BoxStencilView const& a, double* d) const override { fill_diagonal(a, d); }
 
   void residual(Context&, BoxStencilView const& a, double const* x, double const* x_low, double const* b,
                 double* r) const override {
     std::int64_t const lines = a.box.nodes[1] * a.box.nodes[2];
 #pragma omp parallel for schedule(static)
-    for (std::int64_t line = 0; line < lines; ++line)
-      for (std::int64_t i = 0; i < a.box.nodes[0]; ++i) {
-        Node const node{{i, line % a.box.nodes[1], line / a.box.nodes[1]}};
-        std::int64_t const row = box_rows::index_of(a.box, node);
-        if (!box_rows::on_face(a.box, node))
-          r[row] = box_rows::inner_residual(a, node, x, x_low, b[row]);
+    for (std::int64_t line = 0; line < lines; ++line) {
+      std::int64_t const nx = a.box.nodes[0], y = line % a.box.nodes[1], z = line / a.box.nodes[1];
+      if (box_rows::on_face(a.box, {{1, y, z}}))
+        continue;
+      for (std::int64_t const i : {std::int64_t{1}, nx - 2}) {
+        std::int64_t const row = line * nx + i;
+        r[row] = box_rows::inner_residual(a, {{i, y, z}}, x, x_low, b[row]);
       }
+      residual_between(a, {{2, y, z}}, nx - 2, x, x_low, b, r);
+    }
     box_rows::Shell const shell(a.box, 0, a.box.nodes[2], 1);
 #pragma omp parallel for schedule(static)
     for (std::int64_t t = 0; t < a.n_face_rows; ++t) {
@@ -245,6 +321,81 @@ public:
   }
 
 private:
+  /// A node's place between two faces, as far as a row of constants depends on it: on the lower face, beside it, between, beside
+  /// the upper face, on it.
+  static constexpr int n_places = 5;
+  static int place_between(std::int64_t i, std::int64_t n) {
+    return static_cast<int>(i < 2 ? i : i >= n - 2 ? n_places - (n - i) : 2);
+  }
+
+  template <class Tables>
+  static void fill_rows(BoxElements const& box, Tables const& tables, BoxField const& k, double* rows) {
+    box_rows::Shell const shell(box, 0, box.nodes[2], 1);
+    std::int64_t const n = shell.size();
+    auto const make_row = [&](Node const& node, double(&entries)[27]) {
+      double load = 0;
+      box_rows::any_row(box, tables, k, BoxField{}, node, entries, load);
+    };
+    if (std::any_of(std::begin(box.faces), std::end(box.faces), [](BoxFace const& face) { return face.alpha != nullptr; })) {
+#pragma omp parallel for schedule(static) if (n * 500 >= cpu::work_worth_threads)
+      for (std::int64_t t = 0; t < n; ++t) {
+        double entries[27];
+        make_row(shell(t), entries);
+        for (int s = 0; s < 27; ++s)
+          rows[s * n + t] = entries[s];
+      }
+      return;
+    }
+    // Rows of nodes at such places are alike: one of each is made.
+    std::vector<double> alike(std::size_t{27} * n_places * n_places * n_places);  // [z place][y place][entry][x place]
+    for (int z = 0; z < n_places; ++z)
+      for (int y = 0; y < n_places; ++y)
+        for (int x = 0; x < n_places; ++x) {
+          Node node{{x, y, z}};
+          for (int d = 0; d < 3; ++d)
+            if (node.i[d] > 2)
+              node.i[d] += box.nodes[d] - n_places;
+          double entries[27];
+          make_row(node, entries);
+          for (int s = 0; s < 27; ++s)
+            alike[static_cast<std::size_t>((((z * n_places + y) * 27) + s) * n_places + x)] = entries[s];
+        }
+    std::vector<int> places;
+    for (std::int64_t i = 0; i < box.nodes[0]; ++i)
+      places.push_back(place_between(i, box.nodes[0]));
+    cpu::for_blocks(n, 27 * n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for_runs(shell, begin, end, [&](std::int64_t t, Node const& node, std::int64_t count) {
+        int const line = place_between(node.i[2], box.nodes[2]) * n_places + place_between(node.i[1], box.nodes[1]);
+        int const* const of_run = places.data() + node.i[0];
+        for (int s = 0; s < 27; ++s)
+          for (std::int64_t i = 0; i < count; ++i)
+            rows[s * n + t + i] = alike[static_cast<std::size_t>((line * 27 + s) * n_places + of_run[i])];
+      });
+    });
+  }
+
+  /// The residuals of inner rows i of a line, first <= i < end, where no neighbour in x is on a face.
+  static void residual_between(BoxStencilView const& a, Node node, std::int64_t end, double const* x, double const* x_low,
+                               double const* b, double* r) {
+    constexpr int lanes = 16;
+    for (; node.i[0] < end; node.i[0] += lanes) {
+      std::int64_t const row = box_rows::index_of(a.box, node);
+      int const n = static_cast<int>(std::min<std::int64_t>(lanes, end - node.i[0]));
+      AccurateSums<lanes> sums(n, b + row);
+      for (int s = 0; s < 27; ++s) {
+        std::int64_t const y = node.i[1] + s / 3 % 3 - 1, z = node.i[2] + s / 9 - 1;
+        if (box_rows::is_dirichlet_plane(a.box, 1, y) || box_rows::is_dirichlet_plane(a.box, 2, z))
+          continue;
+        std::int64_t const column = (z * a.box.nodes[1] + y) * a.box.nodes[0] + node.i[0] + s % 3 - 1;
+        double const entry = -box_rows::stencil_entry(a, s);
+        sums.add_products(n, entry, x + column);
+        if (x_low != nullptr)
+          sums.add_products(n, entry, x_low + column);
+      }
+      sums.store_values(n, r + row);
+    }
+  }
+
   template <class V>
   static void fill_diagonal(BoxStencilView const& a, V* d) {
     std::int64_t const n = a.box.n_rows();

@@ -1,13 +1,16 @@
 /// Fluxes of a box from its sides, tile by tile, beside those from all of its cells at once.
 #include "assembly/system/box_boundary.hpp"
 
+#include "assembly/mesh/box_partition.hpp"
 #include "assembly/space/places.hpp"
 #include "assembly/system/boundary_flux.hpp"
 
 #include <array>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -68,6 +71,40 @@ struct BoxWithConditions {
     }
   }
 
+  /// What parts of the box have must be the whole.
+  void expect_parts_add_up(int n_parts, std::string const& which) const {
+    std::vector<double> const u = values();
+    NodesOfBox const of_whole = nodes_among(space, u);
+    auto const expected = box_boundary_fluxes(space, element, *data, of_whole);
+    BoxPartition const partition(space.box->cells, space.order, n_parts);
+    std::map<unsigned, BoundaryFlux> found;
+    for (int rank = 0; rank < n_parts; ++rank) {
+      BoxPart const around = partition.assembled_cells(rank);
+      BoxPart own = partition.cells(rank);
+      if (own.n_cells() == 0)
+        continue;
+      for (std::size_t d = 0; d < 3; ++d)
+        own.first[d] -= around.first[d];
+      auto const of_part = [&](auto first, auto const& count, HostVector<double>& nodes) {
+        for (std::size_t d = 0; d < 3; ++d)
+          first[d] += space.order * around.first[d];
+        of_whole(first, count, nodes);
+      };
+      for (auto const& [id, flux] :
+           box_boundary_fluxes(Space(space, element, around.first, around.cells), element, *data, of_part, {}, own))
+        found[id].add(flux);
+    }
+    ASSERT_EQ(found.size(), expected.size()) << which;
+    for (auto const& [id, flux] : expected) {
+      BoundaryFlux const& of = found.at(id);
+      EXPECT_NEAR(of.area, flux.area, 1e-13 * flux.area) << which << ", boundary " << id << ", parts: " << n_parts;
+      EXPECT_NEAR(of.flux, flux.flux, 1e-11) << which << ", boundary " << id << ", parts: " << n_parts;
+      EXPECT_NEAR(of.integral_u, flux.integral_u, 1e-12) << which << ", boundary " << id << ", parts: " << n_parts;
+      EXPECT_EQ(of.min, flux.min) << which << ", boundary " << id << ", parts: " << n_parts;
+      EXPECT_EQ(of.max, flux.max) << which << ", boundary " << id << ", parts: " << n_parts;
+    }
+  }
+
   ReferenceElement element;
   Space space;
   ProblemSpec spec;
@@ -92,8 +129,10 @@ TEST(BoxBoundary, TilesAddUpToTheSides) {
         for (auto const& boundary : sets_of_conditions()) {
           BoxWithConditions problem(cells, order, boundary, graded);
           problem.close();
-          problem.expect_equal(std::to_string(cells[0]) + " x " + std::to_string(cells[1]) + " x " + std::to_string(cells[2]) +
-                               ", order " + std::to_string(order) + (graded ? ", graded" : ""));
+          std::string const which = std::to_string(cells[0]) + " x " + std::to_string(cells[1]) + " x " + std::to_string(cells[2]) +
+                                    ", order " + std::to_string(order) + (graded ? ", graded" : "");
+          problem.expect_equal(which);
+          problem.expect_parts_add_up(order == 1 ? 3 : graded ? 8 : 2, which);
         }
       }
 }
@@ -114,6 +153,7 @@ TEST(BoxBoundary, NamedFacesMaterialsAndPointLoads) {
   problem.spec.boundary.push_back(condition_of(BoundaryType::dirichlet, {7}, "2"));
   problem.spec.coefficient = {{0, {"1"}}, {1, {"2 + x"}}, {2, {"5", "1", "3"}}};
   problem.close();
+  problem.expect_parts_add_up(4, "34 x 3 x 4 with places");
   for (std::int32_t const unknown : {0, 10, 40, 200, 35 * 4 * 5 - 1})
     problem.data->point_loads.loads.push_back({unknown, 0, 0.5 + unknown, 0});
   problem.expect_equal("34 x 3 x 4 with places");
