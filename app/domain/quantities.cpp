@@ -231,32 +231,38 @@ std::pair<double, double> range_of_k(Team& team, SolutionValues const& u) {
   return {-max_over(team.communicator(), -mine[0]), max_over(team.communicator(), mine[1])};
 }
 
-assembly::ErrorNorms errors_of(Team& team, SolutionValues const& values) {
+assembly::ErrorNorms errors_of(Team& team, SolutionValues const& values, bool pure_neumann) {
   Domain const& mesh = values.mesh();
-  if (auto const exact = values.box() != nullptr ? mesh.own->exact_code() : std::nullopt)
+  BoxSolution const* const box = values.box();
+  auto const exact = box != nullptr ? mesh.own->exact_code() : std::nullopt;
+  if (mesh.is_whole() && !exact)  // sqrt(x * x) may be another number than x
+    return mesh.own->errors(values.host());
+  Communicator& ranks = team.communicator();
+  auto const on_box = [&](auto const& body) {
     try {
-      BoxSolution const& box = *values.box();
-      double shift = 0;
-      if (mesh.own->is_pure_neumann()) {
-        BoxSolution::Mean const mean = box.mean_of_exact(exact->code, exact->points);
-        shift = mean.integral / mean.volume;
-      }
-      BoxSolution::Errors const errors = box.errors(values.on_backend(), exact->code, shift, exact->points);
-      return {std::sqrt(errors.squares), std::sqrt(errors.squares_of_gradients), errors.largest};
+      body();
     } catch (DataError const& error) {
       mesh.own->refuse(error);
     }
-  std::span<double const> const u = values.host_of_own_cells();
-  if (mesh.is_whole())  // sqrt(x * x) may be another number than x
-    return mesh.own->errors(u);
-  assembly::ErrorNorms mine;
+  };
+  BoxSolution::Mean mean;
+  if (pure_neumann)
+    team.together([&] {
+      if (exact)
+        on_box([&] { mean = box->mean_of_exact(exact->code, exact->points); });
+    });
+  double const volume = sum_over(ranks, mean.volume), shift = volume > 0 ? sum_over(ranks, mean.integral) / volume : 0;
+  BoxSolution::Errors mine;
   team.together([&] {
-    if (mesh.own)
-      mine = mesh.own->errors(u);
+    if (exact)
+      on_box([&] { mine = box->errors(values.on_backend(), exact->code, shift, exact->points); });
+    else if (mesh.own) {
+      assembly::ErrorNorms const norms = mesh.own->errors(values.host_of_own_cells());
+      mine = {norms.l2 * norms.l2, norms.h1_seminorm * norms.h1_seminorm, norms.linf};
+    }
   });
-  Communicator& ranks = team.communicator();
-  return {std::sqrt(sum_over(ranks, mine.l2 * mine.l2)), std::sqrt(sum_over(ranks, mine.h1_seminorm * mine.h1_seminorm)),
-          max_over(ranks, mine.linf)};
+  return {std::sqrt(sum_over(ranks, mine.squares)), std::sqrt(sum_over(ranks, mine.squares_of_gradients)),
+          max_over(ranks, mine.largest)};
 }
 
 }  // namespace poisson::app

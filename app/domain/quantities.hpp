@@ -20,7 +20,8 @@ namespace poisson::app {
 /// The smallest and the largest k of the whole mesh. Collective.
 [[nodiscard]] std::pair<double, double> range_of_k(Team& team, SolutionValues const& u);
 
-/// The norms of the error over the whole mesh, on every rank. Collective. Throws what Discretization::errors throws.
-[[nodiscard]] assembly::ErrorNorms errors_of(Team& team, SolutionValues const& u);
+/// The norms of the error over the whole mesh, on every rank. In a pure Neumann problem the mean of `exact` is taken off it.
+/// Collective. Throws what Discretization::errors throws.
+[[nodiscard]] assembly::ErrorNorms errors_of(Team& team, SolutionValues const& u, bool pure_neumann);
 
 }  // namespace poisson::app

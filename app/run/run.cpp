@@ -190,7 +190,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
             for_outputs.push_back(points.inside()[i] ? &at_points[i] : nullptr);
         }
         if (config.problem.exact)
-          record.errors = errors_of(team, u);
+          record.errors = errors_of(team, u, system->pure_neumann());
       });
     });
     Solution solution{mesh, team, record, u, finite, std::move(for_outputs)};
