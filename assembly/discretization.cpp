@@ -10,6 +10,7 @@
 #include "assembly/system/evaluation.hpp"
 #include "assembly/system/integrals.hpp"
 #include "assembly/system/lattice_problem.hpp"
+#include "assembly/system/near_boundary.hpp"
 #include "assembly/system/parts.hpp"
 #include "assembly/system/periodic.hpp"
 #include "assembly/system/point_loads.hpp"
@@ -683,6 +684,11 @@ LatticeProblem Discretization::lattice_problem() const {
   return problem;
 }
 
+LatticeGeometry Discretization::lattice_geometry() const {
+  assert(impl_->data.diagonal_code());
+  return assembly::lattice_geometry(impl_->space, impl_->data);
+}
+
 LatticeProblem Discretization::lattice_problem(OwnPieces const& own) const {
   assert(impl_->data.diagonal_code() && impl_->data.one_source() && impl_->of_whole.size() > 0);
   return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, impl_->of_whole, own);
@@ -863,6 +869,10 @@ Quantities Discretization::quantities(std::span<double const> u, std::span<std::
   return result;
 }
 
+BoundaryFluxes Discretization::fluxes_near_boundary(ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low) const {
+  return assembly::fluxes_near_boundary(impl_->space, impl_->element, impl_->data, u, u_low);
+}
+
 std::map<unsigned, BoundaryFlux> Discretization::box_boundary_fluxes(NodesOfBox const& u, std::optional<BoxPart> const& own) const {
   return assembly::box_boundary_fluxes(impl_->space, impl_->element, impl_->data, u, {}, own);
 }
@@ -924,8 +934,7 @@ std::array<double, 3> Discretization::nearest_node(std::array<double, 3> const& 
   return assembly::nearest_node(impl_->space, x);
 }
 
-std::vector<PointValues> Discretization::values_at(std::span<double const> u, std::span<LocatedPoint const> points) const {
-  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
+std::vector<PointValues> Discretization::values_at(ValuesOfUnknowns const& u, std::span<LocatedPoint const> points) const {
   return assembly::values_at(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, points);
 }
 

@@ -161,6 +161,9 @@ public:
   /// Returns the problem for gpu/elements with elements of any order on lattices. A cell is a lattice where there are no larger
   /// ones. Errors: those of `assemble` for the data on the boundary; InputError where the tables would exceed 32-bit indices.
   [[nodiscard]] LatticeProblem lattice_problem() const;
+  /// Returns the mesh for what is asked of a solution on the backend. Its materials are those of the summary, in their order.
+  /// Preconditions: those of lattice_problem(); this outlives it.
+  [[nodiscard]] LatticeGeometry lattice_geometry() const;
   /// Returns the problem of a rank's own pieces of lattices, where this is the part on the cells around them; see
   /// system/lattice_problem.hpp. Precondition: set_dirichlet_values was called.
   [[nodiscard]] LatticeProblem lattice_problem(OwnPieces const& own) const;
@@ -244,6 +247,9 @@ public:
   /// with counted[i] != 0 (empty: all). Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u, std::span<std::uint8_t const> counted = {},
                                       std::span<double const> u_low = {}) const;
+  /// What quantities() tells of boundaries and of surfaces inside a whole mesh that is no box, from u near them; see
+  /// system/near_boundary.hpp.
+  [[nodiscard]] BoundaryFluxes fluxes_near_boundary(ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low) const;
   /// What quantities() tells of the boundary of a box, from u near its sides; of a part, what `own` cells have of it. See
   /// system/box_boundary.hpp.
   [[nodiscard]] std::map<unsigned, BoundaryFlux> box_boundary_fluxes(NodesOfBox const& u, std::optional<BoxPart> const& own) const;
@@ -278,8 +284,8 @@ public:
   [[nodiscard]] std::vector<PointSide> sides_of(std::span<LocatedPoint const> points) const;
   void move_to_cell(LocatedPoint& point, std::int64_t cell) const;
   [[nodiscard]] std::array<double, 3> nearest_node(std::array<double, 3> const& x) const;
-  /// u and what follows from it at points inside the mesh.
-  [[nodiscard]] std::vector<PointValues> values_at(std::span<double const> u, std::span<LocatedPoint const> points) const;
+  /// u and what follows from it at points inside the mesh, from u in their cells.
+  [[nodiscard]] std::vector<PointValues> values_at(ValuesOfUnknowns const& u, std::span<LocatedPoint const> points) const;
   /// The faces of cells on the boundary of the mesh, by cell, then face. Of a part: those on the boundary of the whole.
   [[nodiscard]] std::vector<CellFace> boundary_faces() const;
   /// u and its flux on the boundary of the mesh.

@@ -136,7 +136,7 @@ std::vector<assembly::PointValues> DomainPoints::values(SolutionValues const& u)
       }
     if (here.empty())
       return;
-    auto const values = mesh_.own->values_at(u.host_of_own_cells(), here);
+    auto const values = mesh_.own->values_at([&](std::span<std::int32_t const> unknowns) { return u.at(unknowns); }, here);
     for (std::size_t i = 0; i < found.size(); ++i)
       found[i].values = values[i];
   });

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace poisson::app {
@@ -89,30 +90,41 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
   return all;
 }
 
-/// What this rank has of the quantities of a box, without places and mean, from where u is.
-assembly::Quantities quantities_of_box(SolutionValues const& values) {
-  BoxSolution const& box = *values.box();
+/// What this rank has of the quantities, without places and mean, from where u is. `surfaces` become those inside the mesh.
+assembly::Quantities quantities_on_backend(SolutionValues const& values, std::map<unsigned, assembly::BoundaryFlux>& surfaces) {
   Domain const& mesh = values.mesh();
-  double const* const u = values.on_backend();
   assembly::Quantities result;
-  ValueRange const range = box.range(u);
-  result.min = range.min;
-  result.max = range.max;
-  BoxSolution::Integrals const sums = box.integrals(u);
-  result.integral_u = sums.u;
-  result.energy = 0.5 * sums.gradients;
-  unsigned const material = *mesh.whole.material_ids.begin();
-  result.volumes[material] = sums.volume;
-  result.materials[material] = {result.min, result.max, result.integral_u, result.energy};
-  result.boundaries = mesh.around->box_boundary_fluxes(
-      [&](auto const& first, auto const& count, auto& part) { box.copy_part(u, first, count, part); },
-      mesh.is_whole() ? std::nullopt : std::optional(mesh.own_in_around()));
+  result.min = std::numeric_limits<double>::infinity();
+  result.max = -result.min;
+  auto material = mesh.whole.material_ids.begin();
+  for (ElementSolution::OfMaterial const& of : values.elements()->of_materials(values.on_backend())) {
+    double const energy = 0.5 * of.gradients;
+    result.min = std::min(result.min, of.min);
+    result.max = std::max(result.max, of.max);
+    result.integral_u += of.u;
+    result.energy += energy;
+    result.volumes[*material] = of.volume;
+    result.materials[*material++] = {of.min, of.max, of.u, energy};
+  }
+  if (BoxSolution const* const box = values.box()) {
+    result.boundaries = mesh.around->box_boundary_fluxes(
+        [&](auto const& first, auto const& count, auto& part) { box->copy_part(values.on_backend(), first, count, part); },
+        mesh.is_whole() ? std::nullopt : std::optional(mesh.own_in_around()));
+    return result;
+  }
+  auto const values_of = [](Field const& field) -> assembly::ValuesOfUnknowns {
+    return [&field](std::span<std::int32_t const> unknowns) { return entries_of(field, unknowns); };
+  };
+  FieldPair const& u = values.around();
+  auto fluxes = mesh.around->fluxes_near_boundary(values_of(u.high), u.low.empty() ? nullptr : values_of(u.low));
+  result.boundaries = std::move(fluxes.boundaries);
+  surfaces = std::move(fluxes.surfaces);
   return result;
 }
 
-/// The first nodes of a box that this rank has with such values.
-assembly::ExtremePlaces places_on_box(SolutionValues const& values, double low, double high) {
-  ExtremeNodes const nodes = values.box()->first_places(values.on_backend(), low, high);
+/// The first nodes that this rank has with such values.
+assembly::ExtremePlaces places_on_backend(SolutionValues const& values, double low, double high) {
+  ExtremeNodes const nodes = values.elements()->first_places(values.on_backend(), low, high);
   auto const point = [&](std::int64_t node) { return node < 0 ? std::nullopt : std::optional(values.mesh().around->point(node)); };
   return {point(nodes.low), point(nodes.high)};
 }
@@ -122,14 +134,14 @@ assembly::ExtremePlaces places_on_box(SolutionValues const& values, double low, 
 assembly::Quantities quantities_of(Team& team, SolutionValues const& values) {
   Domain const& mesh = values.mesh();
   std::span<double const> const u_low = values.around().low.host();
-  bool const by_box = values.box() != nullptr && u_low.empty();
-  if (mesh.is_whole() && !by_box)
+  bool const on_backend = values.elements() != nullptr && (values.box() == nullptr || u_low.empty());
+  if (mesh.is_whole() && !on_backend)
     return mesh.own->quantities(values.host(), {}, u_low);
   std::optional<assembly::Quantities> mine;
   assembly::BoundaryFluxes by_residuals;
   team.together([&] {
-    if (by_box) {
-      mine = quantities_of_box(values);
+    if (on_backend) {
+      mine = quantities_on_backend(values, by_residuals.surfaces);
       return;
     }
     // The residuals of a part's own cells are not all that an unknown on its rim has; those of the cells around are.
@@ -145,8 +157,8 @@ assembly::Quantities quantities_of(Team& team, SolutionValues const& values) {
   assembly::Quantities all = merge(team.communicator(), mesh.whole, mine);
   assembly::ExtremePlaces places;
   team.together([&] {
-    if (by_box)
-      places = places_on_box(values, all.most_low(), all.least_high());
+    if (on_backend)
+      places = places_on_backend(values, all.most_low(), all.least_high());
     else if (mesh.own)
       places = mesh.own->extreme_places(values.host_of_own_cells(), all.most_low(), all.least_high());
   });
@@ -233,29 +245,29 @@ std::pair<double, double> range_of_k(Team& team, SolutionValues const& u) {
 
 assembly::ErrorNorms errors_of(Team& team, SolutionValues const& values, bool pure_neumann) {
   Domain const& mesh = values.mesh();
-  BoxSolution const* const box = values.box();
-  auto const exact = box != nullptr ? mesh.own->exact_code() : std::nullopt;
+  ElementSolution const* const elements = values.elements();
+  auto const exact = elements != nullptr ? mesh.own->exact_code() : std::nullopt;
   if (mesh.is_whole() && !exact)  // sqrt(x * x) may be another number than x
     return mesh.own->errors(values.host());
   Communicator& ranks = team.communicator();
-  auto const on_box = [&](auto const& body) {
+  auto const on_backend = [&](auto const& body) {
     try {
       body();
     } catch (DataError const& error) {
       mesh.own->refuse(error);
     }
   };
-  BoxSolution::Mean mean;
+  ElementSolution::Mean mean;
   if (pure_neumann)
     team.together([&] {
       if (exact)
-        on_box([&] { mean = box->mean_of_exact(exact->code, exact->points); });
+        on_backend([&] { mean = elements->mean_of_exact(exact->code, exact->points); });
     });
   double const volume = sum_over(ranks, mean.volume), shift = volume > 0 ? sum_over(ranks, mean.integral) / volume : 0;
-  BoxSolution::Errors mine;
+  ElementSolution::Errors mine;
   team.together([&] {
     if (exact)
-      on_box([&] { mine = box->errors(values.on_backend(), exact->code, shift, exact->points); });
+      on_backend([&] { mine = elements->errors(values.on_backend(), exact->code, shift, exact->points); });
     else if (mesh.own) {
       assembly::ErrorNorms const norms = mesh.own->errors(values.host_of_own_cells());
       mine = {norms.l2 * norms.l2, norms.h1_seminorm * norms.h1_seminorm, norms.linf};

@@ -4,7 +4,11 @@
 #include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/elements/box_solution.hpp"
+#include "gpu/elements/element_solution.hpp"
+#include "gpu/kernels/fields.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
@@ -26,14 +30,22 @@ public:
     has_own_ = false;
     return around_;
   }
-  /// Of a box that the backend has assembled: what is asked of u where it is. Null elsewhere.
-  void set_box(std::unique_ptr<BoxSolution> box, Context& context) {
-    box_ = std::move(box);
+  /// Of a mesh that the backend has assembled: what is asked of u where it is. Null elsewhere.
+  void set_elements(std::unique_ptr<ElementSolution> elements, Context& context) {
+    elements_ = std::move(elements);
     context_ = &context;
   }
-  [[nodiscard]] BoxSolution const* box() const { return box_.get(); }
+  [[nodiscard]] ElementSolution const* elements() const { return elements_.get(); }
+  /// The same of a box; null elsewhere.
+  [[nodiscard]] BoxSolution const* box() const { return dynamic_cast<BoxSolution const*>(elements_.get()); }
   /// u in the memory of that backend.
   [[nodiscard]] double const* on_backend() const { return around_.high.on(*context_).data(); }
+  /// u at some unknowns of mesh.own; where this rank has the whole mesh nothing else leaves the memory where u is.
+  [[nodiscard]] HostVector<double> at(std::span<std::int32_t const> unknowns) const {
+    if (mesh_.is_whole())
+      return entries_of(around_.high, unknowns);
+    return assembly::values_among(host_of_own_cells())(unknowns);
+  }
 
   /// u at the unknowns of mesh.around, and of mesh.own, in host memory.
   [[nodiscard]] std::span<double const> host() const { return around_.high.host(); }
@@ -49,7 +61,7 @@ public:
 private:
   Domain const& mesh_;
   FieldPair around_;
-  std::unique_ptr<BoxSolution> box_;
+  std::unique_ptr<ElementSolution> elements_;
   Context* context_ = nullptr;
   mutable HostVector<double> own_;
   mutable bool has_own_ = false;

@@ -166,7 +166,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       warn_of_source();
 
     SolutionValues u(mesh, record.clock.time(Stage::reconstruct, [&] { return system->reconstruct(std::move(x.high)); }));
-    u.set_box(system->box_solution(), device.context());
+    record.clock.time(Stage::verify, [&] { u.set_elements(system->element_solution(), device.context()); });
     bool const finite = !any_of_ranks(team.communicator(), !is_finite(u.around().high));
     std::vector<assembly::PointValues> at_points;
     std::vector<assembly::PointValues const*> for_outputs;
@@ -193,6 +193,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
           record.errors = errors_of(team, u, system->pure_neumann());
       });
     });
+    if (u.box() == nullptr)  // of other meshes it holds the coordinates of all nodes
+      u.set_elements(nullptr, device.context());
     Solution solution{mesh, team, record, u, finite, std::move(for_outputs)};
     results.output(
         log, [&](std::filesystem::path const& folder) { outputs.make(solution, folder); },

@@ -10,6 +10,8 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/row_map.hpp"
+#include "gpu/elements/box_solution.hpp"
+#include "gpu/elements/lattice_solution.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 
 #include <algorithm>
@@ -267,10 +269,16 @@ HostVector<double> System::fixed_rows() const {
   return mesh_.of_own_rows(std::move(fixed));
 }
 
-std::unique_ptr<BoxSolution> System::box_solution() const {
-  if (mesh_.around == nullptr || plan_.route != Route::box || mesh_.whole.material_ids.size() > 1)
+std::unique_ptr<ElementSolution> System::element_solution() const {
+  if (mesh_.around != nullptr && plan_.route == Route::box && mesh_.whole.material_ids.size() == 1)
+    return std::make_unique<BoxSolution>(elements_->context(), problem_of_box());
+  if (!mesh_.is_whole() || plan_.route != Route::lattices)
     return nullptr;
-  return std::make_unique<BoxSolution>(elements_->context(), problem_of_box());
+  try {
+    return std::make_unique<LatticeSolution>(elements_->context(), mesh_.around->lattice_geometry());
+  } catch (OutOfMemoryError const&) {  // the host has u and the coordinates
+    return nullptr;
+  }
 }
 
 Field System::residual(FieldPair const& u) const {

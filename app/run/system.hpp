@@ -11,7 +11,7 @@
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/core/shared_lattices.hpp"
 #include "gpu/elements/block_system.hpp"
-#include "gpu/elements/box_solution.hpp"
+#include "gpu/elements/element_solution.hpp"
 #include "gpu/elements/element_system.hpp"
 #include "gpu/elements/order_one.hpp"
 #include "gpu/preconditioners/options.hpp"
@@ -79,9 +79,10 @@ public:
 
   /// u from the solution x. In a pure Neumann problem the mean of u is 0.
   [[nodiscard]] Field reconstruct(Field x) const;
-  /// What is asked of u on the backend, where a box of one material was assembled there, and this rank has cells of it. Null
-  /// elsewhere. It is local. The system and the mesh outlive it.
-  [[nodiscard]] std::unique_ptr<BoxSolution> box_solution() const;
+  /// What is asked of u on the backend, where the mesh was assembled there: of a box of one material, of which this rank has cells,
+  /// or of lattices, of which it has all. Null elsewhere, and where a device has no memory for the coordinates of lattices. It is
+  /// local. The system and the mesh outlive it.
+  [[nodiscard]] std::unique_ptr<ElementSolution> element_solution() const;
   /// C^T of the residual of u from the elements, low parts included (assembly's solution_residual), which is zero in rows of
   /// Dirichlet values and tied unknowns; in pure Neumann problems after it was made to sum to zero, as the right-hand side was.
   [[nodiscard]] Field residual(FieldPair const& u) const;

@@ -223,14 +223,21 @@ SpaceArrays Space::arrays_of(std::span<std::int32_t const> cells, std::span<std:
   arrays.material_ids = material_ids;
   arrays.n_cells_of_whole = n_cells_of_whole > 0 ? n_cells_of_whole : n_cells;
   auto const n_unknowns = static_cast<std::int64_t>(unknowns.size()), n_own = static_cast<std::int64_t>(cells.size());
+  // A few unknowns are sought in their list; of many there is a table, by the number in the whole.
+  bool const few = n_unknowns < n_dofs / 16 && std::is_sorted(unknowns.begin(), unknowns.end());
   HostVector<std::int32_t> number;
-  number.resize(n_dofs, -1);
+  number.resize(few ? 0 : n_dofs, -1);
+  auto const number_of = [&](std::int32_t unknown) {
+    return few ? static_cast<std::int32_t>(std::lower_bound(unknowns.begin(), unknowns.end(), unknown) - unknowns.begin())
+               : number[unknown];
+  };
   arrays.points.resize(3 * n_unknowns);
   constexpr std::int64_t at_once = 1 << 13;
   parallel_for(n_parts(n_unknowns, at_once), [&](std::int64_t block) {
     auto const [begin, end] = part(n_unknowns, at_once, block);
     for (std::int64_t i = begin; i < end; ++i) {
-      number[unknowns[i]] = static_cast<std::int32_t>(i);
+      if (!few)
+        number[unknowns[i]] = static_cast<std::int32_t>(i);
       Point3 const x = point(unknowns[i]);
       std::copy(x.begin(), x.end(), arrays.points.begin() + 3 * i);
     }
@@ -245,7 +252,7 @@ SpaceArrays Space::arrays_of(std::span<std::int32_t const> cells, std::span<std:
       std::int32_t* const own = arrays.cell_dofs.data() + cell * n_local;
       dofs(cells[cell], own);
       for (int i = 0; i < n_local; ++i)
-        own[i] = number[own[i]];
+        own[i] = number_of(own[i]);
       arrays.materials[cell] = material(cells[cell]);
       if (map_order > 0)
         std::copy_n(map_nodes(cells[cell]), map_size(), arrays.map_nodes.data() + cell * map_size());

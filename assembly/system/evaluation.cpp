@@ -5,6 +5,7 @@
 #include "assembly/system/box_boundary.hpp"
 #include "assembly/system/box_evaluation.hpp"
 #include "assembly/system/integrals.hpp"
+#include "assembly/system/near_boundary.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -540,13 +541,16 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
   bool const by_sides =
       space.box && space.n_cells_of_whole == 0 && counted.empty() && space.inner_faces.empty() && !data.has_periodic_boundaries();
   BoundaryFluxes fluxes;
-  if (by_sides)
+  if (by_sides) {
     fluxes.boundaries =
         box_boundary_fluxes(space, element, data, nodes_among(space, u), u_low.empty() ? NodesOfBox() : nodes_among(space, u_low));
-  else
+  } else if (!space.box && space.n_cells_of_whole == 0 && counted.empty()) {
+    fluxes = fluxes_near_boundary(space, element, data, values_among(u), u_low.empty() ? ValuesOfUnknowns() : values_among(u_low));
+  } else {
     fluxes = boundary_fluxes(space, element, data, u, counted, u_low);
-  if (!fluxes.periodic.empty())
-    add_periodic_fluxes(fluxes.periodic, data, fluxes);
+    if (!fluxes.periodic.empty())
+      add_periodic_fluxes(fluxes.periodic, data, fluxes);
+  }
   result.boundaries = std::move(fluxes.boundaries);
   result.add_surfaces(fluxes.surfaces, data.conditioned_surfaces());
   return result;

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -123,6 +125,19 @@ struct Quantities {
 /// fastest.
 using NodesOfBox =
     std::function<void(std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, HostVector<double>& u)>;
+
+/// Gives u at some unknowns, from wherever it is.
+using ValuesOfUnknowns = std::function<HostVector<double>(std::span<std::int32_t const> unknowns)>;
+/// Those among values at all unknowns, which outlive it.
+[[nodiscard]] inline ValuesOfUnknowns values_among(std::span<double const> u) {
+  return [u](std::span<std::int32_t const> unknowns) {
+    HostVector<double> values;
+    values.reserve(unknowns.size());
+    for (std::int32_t const unknown : unknowns)
+      values.push_back(u[static_cast<std::size_t>(unknown)]);
+    return values;
+  };
+}
 
 /// Places where u is low and where it is high; none where no node is.
 struct ExtremePlaces {

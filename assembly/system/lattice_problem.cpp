@@ -40,19 +40,20 @@ LatticeLayout layout_of_cells(Space const& space) {
   return layout;
 }
 
-/// Coordinates of the nodes, plane by plane: `unknowns_of(lattice, plane, scratch)` are those of its m^2 nodes.
+/// Coordinates of the nodes of `count` lattices of m nodes a side, from `first` on, plane by plane: `unknowns_of(lattice, plane,
+/// scratch)` are those of the m^2 nodes of a plane.
 template <class UnknownsOf>
-void fill_coordinates(LatticeProblem& problem, Space const& space, std::int64_t planes_of_part, UnknownsOf const& unknowns_of) {
-  std::int64_t const m = problem.layout.nodes(), nodes = m * m * m, n_planes = problem.layout.n_lattices * m;
-  problem.coordinates.resize(static_cast<std::size_t>(3 * problem.layout.n_lattices * nodes));
+void fill_coordinates(Space const& space, std::int64_t m, std::int64_t first, std::int64_t count, std::int64_t planes_of_part,
+                      UnknownsOf const& unknowns_of, double* coordinates) {
+  std::int64_t const nodes = m * m * m, n_planes = count * m;
   parallel_for(
       n_parts(n_planes, planes_of_part), [&] { return std::vector<std::int32_t>(static_cast<std::size_t>(m * m)); },
       [&](std::vector<std::int32_t>& listed, std::int64_t const number) {
         auto const [begin, end] = part(n_planes, planes_of_part, number);
         for (std::int64_t plane = begin; plane < end; ++plane) {
           std::int64_t const lattice = plane / m, k = plane % m;
-          std::int32_t const* const unknowns = unknowns_of(lattice, k, listed);
-          double* const out = problem.coordinates.data() + 3 * lattice * nodes + k * m * m;
+          std::int32_t const* const unknowns = unknowns_of(first + lattice, k, listed);
+          double* const out = coordinates + 3 * lattice * nodes + k * m * m;
           for (std::int64_t i = 0; i < m * m; ++i) {
             Point3 const x = space.point(unknowns[i]);
             for (int d = 0; d < 3; ++d)
@@ -61,14 +62,45 @@ void fill_coordinates(LatticeProblem& problem, Space const& space, std::int64_t 
         }
       });
 }
+void provide_coordinates(LatticeProblem& problem) {
+  std::int64_t const m = problem.layout.nodes();
+  problem.coordinates.resize(static_cast<std::size_t>(3 * problem.layout.n_lattices * m * m * m));
+}
+
+LatticeLayout layout_of(Space const& space) {
+  return space.lattices ? space.lattices->layout() : layout_of_cells(space);
+}
+
+/// The same of lattices of a whole space: of its own ones, or of its cells.
+void fill_coordinates_of(Space const& space, std::int64_t m, std::int64_t first, std::int64_t count, double* coordinates) {
+  fill_coordinates(
+      space, m, first, count, space.lattices ? 1 : m * space.cells_per_part,
+      [&](std::int64_t lattice, std::int64_t k, std::vector<std::int32_t>& listed) -> std::int32_t const* {
+        if (space.lattices) {
+          space.lattices->unknowns(static_cast<std::int32_t>(lattice), k, k + 1, listed.data());
+          return listed.data();
+        }
+        std::size_t const of_plane = listed.size();
+        listed.resize(static_cast<std::size_t>(space.n_local));
+        space.dofs(lattice, listed.data());
+        std::copy_n(listed.begin() + k * m * m, of_plane, listed.begin());
+        listed.resize(of_plane);
+        return listed.data();
+      },
+      coordinates);
+}
+
+std::vector<ExpressionCode> codes_of(Coefficient const& coefficient) {
+  std::vector<ExpressionCode> codes;
+  for (Function const& component : coefficient.components)
+    codes.push_back(component.code());
+  return codes;
+}
 
 /// Coefficients of all materials, and the source, if any.
 void set_codes(LatticeProblem& problem, ProblemData const& data, unsigned material, bool with_source = true) {
-  for (Coefficient const& coefficient : data.coefficients) {
-    problem.coefficients.emplace_back();
-    for (Function const& component : coefficient.components)
-      problem.coefficients.back().push_back(component.code());
-  }
+  for (Coefficient const& coefficient : data.coefficients)
+    problem.coefficients.push_back(codes_of(coefficient));
   problem.source = with_source ? data.source(material).code() : ExpressionCode{Instruction(Op::constant, 0)};
 }
 
@@ -102,16 +134,11 @@ void set_face_masses(LatticeProblem& problem, Space const& space, BoundaryTerms 
 /// lattice_problem of a space; where it is not numbered by lattices without the lists of copies.
 LatticeProblem problem_of(Space const& space, ReferenceElement const& element, ProblemData const& data, bool with_source = true) {
   LatticeProblem problem;
-  problem.layout = space.lattices ? space.lattices->layout() : layout_of_cells(space);
+  problem.layout = layout_of(space);
   problem.isoparametric = space.isoparametric;
-  std::int64_t const n = problem.layout.cells, m = problem.layout.nodes(), n_lattices = problem.layout.n_lattices;
-  fill_coordinates(problem, space, space.lattices ? 1 : m * space.cells_per_part,
-                   [&](std::int64_t lattice, std::int64_t k, std::vector<std::int32_t>& listed) -> std::int32_t const* {
-                     if (!space.lattices)
-                       return problem.layout.rim_unknowns.data() + (lattice * m + k) * m * m;
-                     space.lattices->unknowns(static_cast<std::int32_t>(lattice), k, k + 1, listed.data());
-                     return listed.data();
-                   });
+  std::int64_t const n = problem.layout.cells, n_lattices = problem.layout.n_lattices;
+  provide_coordinates(problem);
+  fill_coordinates_of(space, problem.layout.nodes(), 0, n_lattices, problem.coordinates.data());
   set_codes(problem, data, space.material(0), with_source);
   for (std::int64_t lattice = 0; lattice < n_lattices; ++lattice)
     problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(space.material(lattice * n * n * n))));
@@ -143,6 +170,24 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
   if (!space.lattices)
     list_copies(problem.layout);
   return problem;
+}
+
+LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data) {
+  LatticeGeometry result;
+  result.isoparametric = space.isoparametric;
+  result.layout = layout_of(space);
+  if (!space.lattices)
+    list_copies(result.layout);
+  result.coordinates = [&space, m = result.layout.nodes()](std::int64_t first, std::int64_t count, double* out) {
+    fill_coordinates_of(space, m, first, count, out);
+  };
+  for (unsigned const material : space.material_ids)
+    result.coefficients.push_back(codes_of(data.coefficient(material)));
+  std::int64_t const of_lattice = space.n_cells / result.layout.n_lattices;
+  for (std::int64_t lattice = 0; lattice < result.layout.n_lattices && space.material_ids.size() > 1; ++lattice)
+    result.material.push_back(static_cast<std::int32_t>(
+        std::distance(space.material_ids.begin(), space.material_ids.find(space.material(lattice * of_lattice)))));
+  return result;
 }
 
 namespace {
@@ -205,9 +250,13 @@ LatticeProblem lattice_problem(Space const& around, ReferenceElement const& elem
   });
   list_copies(layout);
   problem.isoparametric = around.isoparametric;
-  fill_coordinates(problem, around, 1, [&](std::int64_t lattice, std::int64_t k, std::vector<std::int32_t>&) {
-    return own.nodes.data() + (lattice * m + k) * m * m;
-  });
+  provide_coordinates(problem);
+  fill_coordinates(
+      around, m, 0, layout.n_lattices, 1,
+      [&](std::int64_t lattice, std::int64_t k, std::vector<std::int32_t>&) {
+        return own.nodes.data() + (lattice * m + k) * m * m;
+      },
+      problem.coordinates.data());
   set_codes(problem, data, around.material(0));
   for (std::int32_t const piece : own.own)
     problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(pieces.topology->lattices[piece].material)));

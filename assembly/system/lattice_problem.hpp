@@ -16,6 +16,9 @@ namespace poisson::assembly {
 /// solution is not unique, and where the tables would exceed 32-bit indices.
 [[nodiscard]] LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
+/// Returns the cells, coordinates and k of that problem. Materials have the order of space.material_ids. The space outlives it.
+[[nodiscard]] LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data);
+
 /// Returns the problem of a rank's own pieces of lattices, from the part around its rows (PartOfSpace). Unknowns are numbered as
 /// OwnPieces says. Loads are those of own rows, from all faces; the rest comes from own pieces only. `dirichlet` has the values of
 /// all unknowns around. pure_neumann tells whether nothing here fixes the constant. Errors: InputError for values on the boundary

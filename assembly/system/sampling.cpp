@@ -230,22 +230,34 @@ void for_points_near(Locator const& locator, Lattice const& lattice, Body const&
 }  // namespace
 
 Extent extent_of(Space const& space) {
-  Extent extent;
-  extent.low.fill(std::numeric_limits<double>::infinity());
-  extent.high.fill(-std::numeric_limits<double>::infinity());
-  if (space.box)
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Extent extent{{infinity, infinity, infinity}, {-infinity, -infinity, -infinity}};
+  if (space.box) {
     for (std::size_t d = 0; d < 3; ++d) {
       extent.low[d] = space.box_coordinate(static_cast<int>(d), 0);
       extent.high[d] = space.box_coordinate(static_cast<int>(d), space.box_nodes[d] - 1);
     }
-  else
-    for (std::int64_t dof = 0; dof < space.n_dofs; ++dof) {
-      Point3 const x = space.point(dof);
-      for (std::size_t d = 0; d < 3; ++d) {
-        extent.low[d] = std::min(extent.low[d], x[d]);
-        extent.high[d] = std::max(extent.high[d], x[d]);
-      }
+    return extent;
+  }
+  auto const extend = [](Extent& by, Point3 const& low, Point3 const& high) {
+    for (std::size_t d = 0; d < 3; ++d) {
+      by.low[d] = std::min(by.low[d], low[d]);
+      by.high[d] = std::max(by.high[d], high[d]);
     }
+  };
+  constexpr std::int64_t size = 1 << 16;
+  std::vector<Extent> parts(static_cast<std::size_t>(n_parts(space.n_dofs, size)), extent);
+  parallel_for(std::ssize(parts), [&](std::int64_t const p) {
+    auto const [begin, end] = part(space.n_dofs, size, p);
+    Extent of_part = parts[static_cast<std::size_t>(p)];
+    for (auto dof = begin; dof < end; ++dof) {
+      Point3 const x = space.point(dof);
+      extend(of_part, x, x);
+    }
+    parts[static_cast<std::size_t>(p)] = of_part;
+  });
+  for (Extent const& of_part : parts)
+    extend(extent, of_part.low, of_part.high);
   return extent;
 }
 
@@ -371,6 +383,8 @@ namespace {
 /// All cells that hold points.
 std::vector<LocatedPoint> find_cells(Space const& space, ReferenceElement const& element, std::span<Point3 const> points) {
   std::vector<LocatedPoint> result(points.size());
+  if (points.empty())
+    return result;
   Extent around;
   around.low.fill(std::numeric_limits<double>::infinity());
   around.high.fill(-std::numeric_limits<double>::infinity());
@@ -671,14 +685,21 @@ void move_to_cell(Space const& space, ReferenceElement const& element, LocatedPo
 }
 
 std::vector<PointValues> values_at(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                   std::span<double const> u, double shift, std::span<LocatedPoint const> points) {
+                                   ValuesOfUnknowns const& u, double shift, std::span<LocatedPoint const> points) {
   std::vector<PointValues> result;
   Locator locator(space, element);
+  std::size_t const n = locator.dofs.size();
+  std::vector<std::int32_t> unknowns(n * points.size());
+  for (std::size_t i = 0; i < points.size(); ++i)
+    space.dofs(points[i].cell, unknowns.data() + n * i);
+  HostVector<double> const u_of_cells = u(unknowns);
   for (LocatedPoint const& point : points) {
     locator.reset(point.cell);
+    std::iota(locator.dofs.begin(), locator.dofs.end(), 0);
+    std::span<double const> const u_of_cell = std::span(u_of_cells).subspan(n * result.size(), n);
     PointValues& values = result.emplace_back();
-    values.u = locator.value(u, point.reference);
-    values.gradient = locator.gradient(u, point.reference);
+    values.u = locator.value(u_of_cell, point.reference);
+    values.gradient = locator.gradient(u_of_cell, point.reference);
     unsigned const material = space.material(point.cell);
     Coefficient const& k = data.coefficient(material);
     values.flux = (on_surface(point) ? k.seen_from(locator.middle(), point.x, material) : k(point.x, material)) * values.gradient;

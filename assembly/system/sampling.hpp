@@ -41,9 +41,10 @@ inline constexpr double near_mesh = 0.01;
 /// Moves a point to another cell that holds it.
 void move_to_cell(Space const& space, ReferenceElement const& element, LocatedPoint& point, std::int64_t cell);
 
-/// u (n_dofs values) and what follows from it at points, evaluated in the polynomials of their cells. `shift` is that of
-/// solution_fields. Precondition: the points are inside. Errors: InputError where k or `exact` has no admissible value.
+/// u and what follows from it at points, evaluated in the polynomials of their cells, from u at the unknowns of these cells: `u` is
+/// called once. `shift` is that of solution_fields. Precondition: the points are inside. Errors: InputError where k or `exact` has
+/// no admissible value.
 [[nodiscard]] std::vector<PointValues> values_at(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                                 std::span<double const> u, double shift, std::span<LocatedPoint const> points);
+                                                 ValuesOfUnknowns const& u, double shift, std::span<LocatedPoint const> points);
 
 }  // namespace poisson::assembly

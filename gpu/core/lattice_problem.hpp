@@ -6,9 +6,20 @@
 #include "gpu/core/lattice_layout.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace poisson {
+
+/// The cells of a mesh of lattices and k on them: what is needed to ask a solution.
+struct LatticeGeometry {
+  bool isoparametric = false;  ///< as in LatticeProblem
+  LatticeLayout layout;
+  /// Writes the coordinates of the nodes of `count` lattices from `first` on: [(3 lattice + direction) m^3 + node], x fastest.
+  std::function<void(std::int64_t first, std::int64_t count, double* out)> coordinates;
+  std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each material
+  std::vector<std::int32_t> material;                     ///< of each lattice, an index of `coefficients`
+};
 
 /// -div(k grad u) = f with elements of order p on a mesh of lattices, with data on what bounds it: what gpu/elements assembles.
 /// Nodes of a cell are the Gauss-Lobatto points; m = p n + 1 of them lie on a side of a lattice.

@@ -7,7 +7,6 @@
 #include "gpu/elements/element_system.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/quadrature.hpp"
-#include "gpu/kernels/rim.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -155,6 +154,12 @@ BoxSolution::Integrals BoxSolution::integrals(double const* u) const {
   return {volume_, found[0], found[1]};
 }
 
+std::vector<ElementSolution::OfMaterial> BoxSolution::of_materials(double const* u) const {
+  ValueRange const extremes = range(u);
+  Integrals const sums = integrals(u);
+  return {{extremes.min, extremes.max, sums.volume, sums.u, sums.gradients}};
+}
+
 BoxSolution::Errors BoxSolution::errors(double const* u, ExpressionCode const& exact, double shift, int points) const {
   BoxQuadrature const quadrature = quadrature_of(points);
   Places const places = points_of(quadrature);
@@ -216,14 +221,6 @@ void BoxSolution::copy_part(double const* u, std::array<std::int64_t, 3> const& 
       context_.download(out.data() + z * of_plane, packed.data(), 8 * n * of_plane);
     }
   }
-}
-
-void BoxSolution::copy_nodes(double const* u, std::span<std::int32_t const> nodes, HostVector<double>& out) const {
-  Array<std::int32_t> const places(context_, nodes);
-  Array<double> values(context_, places.size());
-  kernels_for<RimKernels<double>>(context_).pack(context_, places.size(), places.data(), u, values.data());
-  out.resize(nodes.size());
-  values.download(std::span<double>(out));
 }
 
 }  // namespace poisson

@@ -4,55 +4,43 @@
 #include "gpu/core/box_problem.hpp"
 #include "gpu/core/field_data.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/elements/element_solution.hpp"
 #include "gpu/kernels/box_solution.hpp"
 
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <vector>
 
 namespace poisson {
 
-/// What is asked of a solution of a BoxProblem by trilinear elements, computed where the solution is. `u` has the values at all
-/// nodes of the box, x fastest, in the backend's memory. Integrals are over problem.cells_in_sums. Results do not depend on the
-/// number of threads. Besides u, the backend's memory holds a few numbers for each plane of nodes, and k of a few planes of cells
-/// where the host evaluates it. Members throw OutOfMemoryError; those that integrate, Interrupted.
-class BoxSolution {
+/// What is asked of a solution of a BoxProblem of one material by trilinear elements. `u` has the values at all nodes of the box, x
+/// fastest. Integrals are over problem.cells_in_sums. Besides u, the backend's memory holds a few numbers for each plane of nodes,
+/// and k of a few planes of cells where the host evaluates it.
+class BoxSolution final : public ElementSolution {
 public:
   /// Precondition: less than 2^31 nodes; what problem.coefficient_on_host refers to outlives this object.
   BoxSolution(Context& context, BoxProblem const& problem);
 
   [[nodiscard]] ValueRange range(double const* u) const;
   /// Numbers of nodes.
-  [[nodiscard]] ExtremeNodes first_places(double const* u, double low, double high) const;
+  [[nodiscard]] ExtremeNodes first_places(double const* u, double low, double high) const override;
 
   struct Integrals {
     double volume = 0, u = 0, gradients = 0;  ///< of 1, u, and grad u . k grad u, by two Gauss points per direction
   };
   /// Precondition: k is positive and finite at the Gauss points, as it is where a system was assembled.
   [[nodiscard]] Integrals integrals(double const* u) const;
+  [[nodiscard]] std::vector<OfMaterial> of_materials(double const* u) const override;
 
-  /// Of e = u - (exact - shift), where `exact` is interpolated at the Gauss points of each cell: the integrals of e^2 and of
-  /// |grad e|^2, and the largest |e| at these points and at the nodes of the cells.
-  struct Errors {
-    double squares = 0, squares_of_gradients = 0, largest = 0;
-  };
-  /// `points` Gauss points per direction, here and below, from 2 to most_box_points. Throws DataError (exact) with the first place
-  /// where `exact` is not finite, of points by cell in z and y, point in z, y and x, cell in x, then of nodes.
-  [[nodiscard]] Errors errors(double const* u, ExpressionCode const& exact, double shift, int points) const;
-
-  struct Mean {
-    double integral = 0, volume = 0;
-  };
-  /// The integral of `exact`, and the volume. Throws DataError (exact).
-  [[nodiscard]] Mean mean_of_exact(ExpressionCode const& exact, int points) const;
+  /// DataError has the first place where `exact` is not finite, of points by cell in z and y, point in z, y and x, cell in x, then
+  /// of nodes.
+  [[nodiscard]] Errors errors(double const* u, ExpressionCode const& exact, double shift, int points) const override;
+  [[nodiscard]] Mean mean_of_exact(ExpressionCode const& exact, int points) const override;
 
   /// out = u at count[0] x count[1] x count[2] nodes from node `first` on, x fastest. Precondition: they are nodes of the box.
   void copy_part(double const* u, std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count,
                  HostVector<double>& out) const;
-  /// out[i] = u at nodes[i].
-  void copy_nodes(double const* u, std::span<std::int32_t const> nodes, HostVector<double>& out) const;
 
 private:
   using Places = std::array<HostVector<double>, 3>;

@@ -2,9 +2,11 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/rim.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <span>
 
@@ -51,6 +53,21 @@ bool is_finite(Field const& x) {
 std::int64_t first_not_finite(Context& context, std::int64_t n, double const* x) {
   return result_of<std::int64_t>(
       context, [&](std::int64_t* result) { kernels_for<FieldKernels>(context).first_not_finite(context, n, x, result); });
+}
+
+HostVector<double> entries_of(Field const& x, std::span<std::int32_t const> places) {
+  HostVector<double> values(places.size());
+  if (Context* const context = x.context(); context != nullptr && context->backend() != Backend::cpu) {
+    Array<std::int32_t> const on_backend(*context, places);
+    Array<double> found(*context, on_backend.size());
+    kernels_for<RimKernels<double>>(*context).pack(*context, found.size(), on_backend.data(), x.on(*context).data(), found.data());
+    found.download(std::span<double>(values));
+    return values;
+  }
+  std::span<double const> const all = x.host();
+  for (std::size_t i = 0; i < places.size(); ++i)
+    values[i] = all[static_cast<std::size_t>(places[i])];
+  return values;
 }
 
 }  // namespace poisson

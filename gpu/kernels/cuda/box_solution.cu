@@ -2,12 +2,12 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/cuda/expression.cuh"
+#include "gpu/kernels/cuda/extremes.cuh"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <span>
-#include <type_traits>
 
 namespace poisson {
 
@@ -15,32 +15,9 @@ namespace {
 
 constexpr int threads = 256;
 
-using Bits = unsigned long long;
-
-/// A number that is in the same order as the doubles, NaN left aside, so that integer atomics find the least and the largest.
-__device__ Bits ordered(double v) {
-  auto const bits = static_cast<Bits>(__double_as_longlong(v));
-  return (bits >> 63) != 0 ? ~bits : bits | (Bits{1} << 63);
-}
-double from_ordered(Bits ordered) {
-  Bits const bits = (ordered >> 63) != 0 ? ordered & ~(Bits{1} << 63) : ~ordered;
-  return std::bit_cast<double>(bits);
-}
-
-__device__ void keep_lowest(std::int64_t* lowest, std::int64_t i) {
-  atomicMin(reinterpret_cast<Bits*>(lowest), static_cast<Bits>(i));
-}
-/// Precondition: neither is negative.
-__device__ void keep_largest(double* largest, double v) {
-  atomicMax(reinterpret_cast<Bits*>(largest), static_cast<Bits>(__double_as_longlong(v)));
-}
-/// The same for the largest v of each warp, all of whose threads call it.
-__device__ void keep_largest_of_warp(double* largest, double v) {
-  for (int distance = 16; distance > 0; distance /= 2)
-    v = fmax(v, cuda::shuffle_down(v, distance));
-  if (threadIdx.x % 32 == 0 && v > 0)
-    keep_largest(largest, v);
-}
+using cuda::Bits;
+using cuda::keep_largest_of_warp;
+using cuda::keep_lowest;
 
 /// found: the least and the largest number in the order of `ordered`, and how many threads found a number that is not finite.
 __global__ void __launch_bounds__(threads) range_kernel(std::int64_t n, double const* __restrict__ u, Bits* found) {
@@ -54,16 +31,9 @@ __global__ void __launch_bounds__(threads) range_kernel(std::int64_t n, double c
     high = fmax(high, v);
     finite = finite && v - v == 0;
   }
-  for (int distance = 16; distance > 0; distance /= 2) {
-    low = fmin(low, cuda::shuffle_down(low, distance));
-    high = fmax(high, cuda::shuffle_down(high, distance));
-  }
+  cuda::keep_range_of_warp(found, low, high);
   if (!finite)
     atomicAdd(found + 2, 1);
-  if (threadIdx.x % 32 == 0) {
-    atomicMin(found, ordered(low));
-    atomicMax(found + 1, ordered(high));
-  }
 }
 
 __global__ void __launch_bounds__(threads)
@@ -84,33 +54,13 @@ __global__ void __launch_bounds__(threads)
     keep_lowest(found + 1, first_high);
 }
 
-/// One copy of the interpreter for all kernels below: it is much code, and takes longer than a call.
-template <int stack_size>
-__device__ __noinline__ double value_of(ExpressionView code, double x, double y, double z) {
-  return evaluate<stack_size>(code, x, y, z);
-}
-
 /// The value of a function at places (i, j, k). stack_size 0: it is a constant.
 template <int stack_size>
 __device__ double value_at(BoxFunction const& function, std::int64_t i, std::int64_t j, std::int64_t k) {
   if constexpr (stack_size > 0)
     if (!function.is_constant())
-      return value_of<stack_size>(function.code, function.at[0][i], function.at[1][j], function.at[2][k]);
+      return cuda::value_of<stack_size>(function.code, function.at[0][i], function.at[1][j], function.at[2][k]);
   return function.constant;
-}
-
-/// Calls launch(size) with the size of a stack as a constant: 0 where there is no code. The stack is in local memory: a small one
-/// stays in L1.
-template <class Launch>
-void with_stack(std::int32_t depth, Launch const& launch) {
-  if (depth == 0)
-    launch(std::integral_constant<int, 0>());
-  else if (depth <= 4)
-    launch(std::integral_constant<int, 4>());
-  else if (depth <= 16)
-    launch(std::integral_constant<int, 16>());
-  else
-    launch(std::integral_constant<int, expression_stack_size>());
 }
 
 /// v and w at 0 and 1, taken to `at`.
@@ -345,7 +295,7 @@ public:
     range_kernel<<<blocks_for(device, n, 4), threads, 0, device.stream()>>>(n, u, on_device.data());
     POISSON_CUDA_CHECK(cudaGetLastError());
     on_device.download(found);
-    return {from_ordered(found[0]), from_ordered(found[1]), found[2] == 0};
+    return {cuda::from_ordered(found[0]), cuda::from_ordered(found[1]), found[2] == 0};
   }
 
   ExtremeNodes first_places(Context& context, std::int64_t n, double const* u, double low, double high) const override {
@@ -374,7 +324,7 @@ public:
           <<<blocks, threads, 0, device.stream()>>>(box, k, first_plane, end_plane, planes, u, sums,
                                                     device.partial_sums<double>(2 * std::int64_t{blocks}), device.block_counter());
     };
-    with_stack(depth, launch);
+    cuda::with_stack(depth, launch);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -393,7 +343,7 @@ public:
                                                           failed, device.partial_sums<double>(2 * std::int64_t{blocks}),
                                                           device.block_counter());
     };
-    with_stack(exact.depth, launch);
+    cuda::with_stack(exact.depth, launch);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -405,7 +355,7 @@ public:
       nodes_kernel<decltype(stack)::value>
           <<<blocks_for(device, n, 1), threads, 0, device.stream()>>>(box, exact, shift, first_plane, n, u, largest, failed);
     };
-    with_stack(exact.depth, launch);
+    cuda::with_stack(exact.depth, launch);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -419,7 +369,7 @@ public:
       integral_kernel<decltype(stack)::value><<<blocks, threads, 0, device.stream()>>>(
           box, quadrature, exact, first_plane, n, sum, failed, device.partial_sums<double>(blocks), device.block_counter());
     };
-    with_stack(exact.depth, launch);
+    cuda::with_stack(exact.depth, launch);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 

@@ -28,6 +28,7 @@
 #include "gpu/kernels/lattice_half_cds.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
 #include "gpu/kernels/lattice_operator.hpp"
+#include "gpu/kernels/lattice_solution.hpp"
 #include "gpu/kernels/order_levels.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/rim.hpp"
@@ -157,6 +158,9 @@ HalfCdsKernels const& HalfCdsKernels::cuda() {
   refuse();
 }
 LatticeOperatorKernels const& LatticeOperatorKernels::cuda() {
+  refuse();
+}
+LatticeSolutionKernels const& LatticeSolutionKernels::cuda() {
   refuse();
 }
 LatticeHalfCdsKernels const& LatticeHalfCdsKernels::cuda() {

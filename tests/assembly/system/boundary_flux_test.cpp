@@ -5,6 +5,9 @@
 #include <cmath>
 #include <gtest/gtest.h>
 #include <map>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace poisson::assembly {
 namespace {
@@ -190,6 +193,51 @@ TEST(PeriodicFlux, PartsOfAMeshAddUpToTheFluxesOfTheWhole) {
     whole.add_periodic_fluxes(on_sides, fluxes);
     for (auto const& [boundary, flux] : expected.boundaries)
       EXPECT_NEAR(fluxes.boundaries[boundary].flux, flux.flux, 1e-12 * expected.energy) << "boundary " << boundary;
+  }
+}
+
+TEST(BoundaryFlux, OnlyValuesNearTheBoundaryAreNeeded) {
+  Cubes const cubes;
+  for (Cube cube : cubes.list) {
+    if (cube.first == 0)
+      continue;  // a box
+    for (int const refinements : {0, 2, 3})
+      for (int order = 1; order <= 3; ++order) {
+        cube.mesh.refinements = refinements;
+        ProblemSpec spec = problem_on(cube, order);
+        spec.source = "1 + z";
+        spec.boundary = {dirichlet("x", {1, 6}), robin("1 + z", "2", {2, 3}), neumann("y", {4, 5})};
+        spec.point_sources = {{{0.4, 0.55, 0.5}, 2}, {{0.01, 0.5, 0.99}, 1}};
+        if (estimate(spec).mesh.dofs > 20000)
+          continue;
+        Discretization const discretization(spec);
+        HostVector<double> u, low;
+        for (std::int64_t i = 0; i < discretization.summary().dofs; ++i) {
+          u.push_back(std::cos(static_cast<double>(7 * i)));
+          low.push_back(1e-3 * std::sin(static_cast<double>(i)));
+        }
+        for (bool const extended : {false, true}) {
+          std::size_t asked = 0;
+          auto const near = [&](std::span<double const> all) -> ValuesOfUnknowns {
+            return [&asked, all](std::span<std::int32_t const> unknowns) {
+              asked = unknowns.size();
+              return values_among(all)(unknowns);
+            };
+          };
+          auto const found = discretization.fluxes_near_boundary(near(u), extended ? near(low) : ValuesOfUnknowns()).boundaries;
+          auto const by_residuals =
+              discretization.residual_fluxes(u, {}, extended ? std::span<double const>(low) : std::span<double const>()).boundaries;
+          std::string const which = "order " + std::to_string(order) + ", " + std::to_string(refinements) + " refinements";
+          EXPECT_EQ(found.size(), 6U) << which;
+          for (auto const& [id, expected] : by_residuals) {
+            EXPECT_NEAR(found.at(id).flux, expected.flux, 1e-10) << which << ", boundary " << id;
+            EXPECT_NEAR(found.at(id).area, expected.area, 1e-12) << which << ", boundary " << id;
+            EXPECT_NEAR(found.at(id).integral_u, expected.integral_u, 1e-12) << which << ", boundary " << id;
+            EXPECT_EQ(found.at(id).max, expected.max) << which << ", boundary " << id;
+          }
+          EXPECT_TRUE(refinements < 3 || asked < u.size()) << which;
+        }
+      }
   }
 }
 

@@ -147,7 +147,7 @@ TEST(GradedBox, WhatIsComputedFromALinearSolutionIsExact) {
           for (double const z : {0., 0.5, 1., 2.5, 3., 6.999, 7.})
             points.push_back({x, y, z});
       auto const located = discretization.locate(points);
-      auto const values = discretization.values_at(u, located);
+      auto const values = discretization.values_at(values_among(u), located);
       for (std::size_t i = 0; i < points.size(); ++i) {
         auto const [x, y, z] = points[i];
         ASSERT_GE(located[i].cell, 0) << x << ' ' << y << ' ' << z;

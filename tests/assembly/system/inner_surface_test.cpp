@@ -85,7 +85,7 @@ TEST(InnerSurface, AProbeOnAnElectrodeHasTheGradientOfOneSide) {
     ASSERT_TRUE(sides[0].other);
     EXPECT_EQ(sides[0].other->material, 2U);
     discretization.move_to_cell(points[0], sides[0].side.cell);
-    auto const at = discretization.values_at(u, points);
+    auto const at = discretization.values_at(values_among(u), points);
     EXPECT_NEAR(at[0].gradient[0], 2, 1e-10);
     EXPECT_NEAR(at[1].gradient[0], 1, 1e-10);
     spec.boundary = {dirichlet("0", {left}), dirichlet("3", {right}), neumann("0")};
@@ -107,8 +107,8 @@ TEST(InnerSurface, AnElectrodeThatEndsInsideIsInBalance) {
     // Beside it, the electrode is not there.
     Discretization discretization(spec);
     auto const u = solve(discretization);
-    auto const at =
-        discretization.values_at(u, discretization.locate(std::vector<std::array<double, 3>>{{1, 0.25, 0.5}, {1, 1, 0.5}}));
+    auto const at = discretization.values_at(
+        values_among(u), discretization.locate(std::vector<std::array<double, 3>>{{1, 0.25, 0.5}, {1, 1, 0.5}}));
     EXPECT_NEAR(at[0].u, 1, 1e-11);
     EXPECT_LT(at[1].u, 0.99);
   });

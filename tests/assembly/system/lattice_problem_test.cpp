@@ -3,6 +3,7 @@
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/elements/lattice_solution.hpp"
 #include "gpu/elements/lattice_system.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "tests/convergence/support.hpp"
@@ -12,6 +13,8 @@
 #include <cmath>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <utility>
+#include <vector>
 
 /// What gpu/elements assembles on lattices against the assembly into CSR, entry by entry.
 namespace poisson::assembly {
@@ -178,6 +181,74 @@ TEST(LatticeProblem, BadDataAreReportedInTheSameWords) {
     return text;
   };
   EXPECT_EQ(words(found), words(expected));
+}
+
+std::vector<double> values_at_nodes(std::int64_t n) {
+  std::vector<double> u;
+  for (std::int64_t i = 0; i < n; ++i)
+    u.push_back(std::sin(0.37 * static_cast<double>(i * i % 1013)));
+  return u;
+}
+
+/// What the backend is asked of a solution, beside what the loops here answer.
+void expect_equal_answers(ProblemSpec spec) {
+  spec.exact = "sin(3*x)*cos(y)*exp(z) + 0.5";
+  Discretization const discretization(spec);
+  auto const context = make_context(Backend::cpu);
+  LatticeSolution const solution(*context, discretization.lattice_geometry());
+  std::vector<double> const u = values_at_nodes(discretization.summary().dofs);
+  Quantities const expected = discretization.quantities(u);
+  auto const found = solution.of_materials(u.data());
+  ASSERT_EQ(found.size(), expected.materials.size());
+  auto material = expected.materials.begin();
+  for (ElementSolution::OfMaterial const& of : found) {
+    EXPECT_EQ(of.min, material->second.min);
+    EXPECT_EQ(of.max, material->second.max);
+    double const volume = expected.volumes.at(material->first);
+    EXPECT_NEAR(of.volume, volume, 1e-13 * volume);
+    EXPECT_NEAR(of.u, material->second.integral_u, 1e-13 * volume);
+    EXPECT_NEAR(0.5 * of.gradients, material->second.energy, 1e-12 * material->second.energy);
+    ++material;
+  }
+  ExtremeNodes const places = solution.first_places(u.data(), expected.most_low(), expected.least_high());
+  EXPECT_EQ(discretization.point(places.low), expected.min_at);
+  EXPECT_EQ(discretization.point(places.high), expected.max_at);
+  auto const [exact, points] = discretization.exact_code().value();
+  ErrorNorms const norms = discretization.errors(u);
+  auto const errors = solution.errors(u.data(), exact, 0, points);
+  EXPECT_NEAR(std::sqrt(errors.squares), norms.l2, 1e-13 * norms.l2);
+  EXPECT_NEAR(std::sqrt(errors.squares_of_gradients), norms.h1_seminorm, 1e-12 * norms.h1_seminorm);
+  EXPECT_NEAR(errors.largest, norms.linf, 1e-13 * norms.linf);
+  ExactMean const mean = discretization.mean_of_exact();
+  auto const of_exact = solution.mean_of_exact(exact, points);
+  EXPECT_NEAR(of_exact.integral, mean.integral, 1e-12 * mean.volume);
+  EXPECT_NEAR(of_exact.volume, mean.volume, 1e-12 * mean.volume);  // long sums here, one cell after the other
+}
+
+TEST(LatticeProblem, ASolutionHasTheQuantitiesAndErrorsOfThisLayer) {
+  for (std::string const& name : generator_names())
+    for (auto const& [order, refinements] : {std::pair{1, 2}, {2, 2}, {3, 0}, {4, 0}}) {
+      if (name == "box")
+        continue;
+      SCOPED_TRACE(name + " refined " + std::to_string(refinements) + " times, order " + std::to_string(order));
+      ProblemSpec spec = problem_on(generator(name, refinements));
+      spec.order = order;
+      if (order % 2 == 0)
+        spec.coefficient = {{-1, {"1 + x*x", "2", "3 + sin(z)"}}};
+      if (estimate(spec).mesh.dofs <= 2000)
+        expect_equal_answers(spec);
+    }
+}
+
+TEST(LatticeProblem, ASolutionHasTheQuantitiesOfItsMaterials) {
+  MeshFile file;
+  file.add_block({0, 0, 0}, {2, 1, 1}, {4, 2, 2}, 0.1, [](double x, double y, double) { return x < 1 ? 2 : y < 0.5 ? 1 : 5; });
+  ProblemSpec spec = problem_on(file.spec());
+  spec.coefficient = {{1, {"2"}}, {2, {"1 + x"}}, {5, {"1", "2 + y", "3"}}};
+  for (spec.order = 1; spec.order <= 3; ++spec.order)
+    for (spec.mesh.refinements = 0; spec.mesh.refinements <= 2; spec.mesh.refinements += 2)
+      if (estimate(spec).mesh.dofs <= 20000)
+        expect_equal_answers(spec);
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST(PointLoads, LinesThroughRoundCellsEqualDenseSums) {
     points.push_back({from[0] + t * (to[0] - from[0]), from[1] + t * (to[1] - from[1]), from[2] + t * (to[2] - from[2])});
   }
   double sum = 0;
-  for (auto const& value : discretization.values_at(u, discretization.locate(points)))
+  for (auto const& value : discretization.values_at(values_among(u), discretization.locate(points)))
     sum += value.u;
   double const length = std::sqrt(1.1 * 1.1 + 0.71 * 0.71 + 0.55 * 0.55);
   EXPECT_NEAR(applied_to(discretization, g), sum / n * length, 1e-7);

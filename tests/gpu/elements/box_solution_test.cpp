@@ -573,14 +573,6 @@ TYPED_TEST(BoxSolutionOn, Copies) {
   expect({2, 1, 1}, {3, 4, 2});
   expect({3, 2, 1}, {1, 1, 1});
   expect({1, 2, 3}, {2, 0, 1});
-
-  std::vector<std::int32_t> const nodes{209, 0, 17, 17, 3};
-  asked.copy_nodes(on_backend.data(), nodes, out);
-  ASSERT_EQ(out.size(), nodes.size());
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    EXPECT_EQ(out[i], u[static_cast<std::size_t>(nodes[i])]);
-  asked.copy_nodes(on_backend.data(), {}, out);
-  EXPECT_TRUE(out.empty());
 }
 
 TYPED_TEST(BoxSolutionOn, CopiesOfPartsThatComeInPieces) {

@@ -150,4 +150,17 @@ TYPED_TEST(Fields, RightHandSideIsCopiedOnlyWhereItChanges) {
   }
 }
 
+TYPED_TEST(Fields, EntriesAtPlaces) {
+  std::vector<double> const values = numbers(1000);
+  std::vector<std::int32_t> const places{999, 0, 17, 17, 3};
+  for (bool const on_backend : {false, true}) {
+    Field const x = on_backend ? Field(uploaded(*this->context, values)) : Field(HostVector<double>(values.begin(), values.end()));
+    HostVector<double> const found = entries_of(x, places);
+    ASSERT_EQ(found.size(), places.size());
+    for (std::size_t i = 0; i < places.size(); ++i)
+      EXPECT_EQ(found[i], values[static_cast<std::size_t>(places[i])]);
+    EXPECT_TRUE(entries_of(x, {}).empty());
+  }
+}
+
 }  // namespace poisson::testing

@@ -1,0 +1,131 @@
+#include "assembly/system/near_boundary.hpp"
+
+#include "assembly/parallel.hpp"
+#include "assembly/system/boundary_flux.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace poisson::assembly {
+
+namespace {
+
+using Numbers = std::vector<std::int32_t>;
+
+/// The unknowns of a face of a cell. `dofs` is scratch.
+void append_unknowns(Space const& space, ReferenceElement const& element, std::int64_t cell, int face, Numbers& dofs,
+                     Numbers& unknowns) {
+  dofs.resize(static_cast<std::size_t>(space.n_local));
+  space.dofs(cell, dofs.data());
+  for (int const node : element.face_nodes(face))
+    unknowns.push_back(dofs[static_cast<std::size_t>(node)]);
+}
+
+/// Calls visit(cell) for all cells that may hold an unknown that is on a boundary or on a surface inside, of a part of them that
+/// one thread takes: of lattices for those on their rims.
+template <class Visit>
+void for_candidates(Space const& space, std::int64_t part_number, Visit const& visit) {
+  if (!space.lattices) {
+    auto const [begin, end] = part(space.n_cells, space.cells_per_part, part_number);
+    for (std::int64_t cell = begin; cell < end; ++cell)
+      visit(cell);
+    return;
+  }
+  std::int64_t const n = (space.lattices->m - 1) / space.order, z = part_number % n;
+  auto const at_end = [n](std::int64_t i) { return i == 0 || i == n - 1; };
+  for (std::int64_t y = 0; y < n; ++y) {
+    std::int64_t const step = at_end(y) || at_end(z) ? 1 : std::max<std::int64_t>(n - 1, 1);
+    for (std::int64_t x = 0; x < n; x += step)
+      visit((part_number * n + y) * n + x);
+  }
+}
+std::int64_t n_parts_of_candidates(Space const& space) {
+  return space.lattices ? space.n_cells / space.lattices->cells_of_lattice() * ((space.lattices->m - 1) / space.order)
+                        : n_parts(space.n_cells, space.cells_per_part);
+}
+
+/// The cells whose values of u count.
+Numbers cells_near_boundary(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  Numbers cells, unknowns, dofs;  // unknowns whose residuals count
+  for (BoundaryFace const& face : space.boundary_faces) {
+    cells.push_back(face.cell);
+    if (!data.boundary_at(face.boundary_id).is_natural())
+      append_unknowns(space, element, face.cell, face.face, dofs, unknowns);
+  }
+  for (InnerFace const& face : space.inner_faces) {
+    cells.insert(cells.end(), face.cells.begin(), face.cells.end());
+    append_unknowns(space, element, face.cells[0], face.faces[0], dofs, unknowns);
+  }
+  if (!unknowns.empty()) {
+    // Boundaries of lattices are on their rims, whose unknowns come last.
+    std::int64_t const first = space.lattices ? space.lattices->first_face : 0;
+    std::vector<std::uint8_t> marked(static_cast<std::size_t>(space.n_dofs - first), 0);
+    for (std::int32_t const unknown : unknowns)
+      marked[static_cast<std::size_t>(unknown - first)] = 1;
+    std::vector<Numbers> of_parts(static_cast<std::size_t>(n_parts_of_candidates(space)));
+    parallel_for(
+        std::ssize(of_parts), [&] { return Numbers(static_cast<std::size_t>(space.n_local)); },
+        [&](Numbers& of_cell, std::int64_t number) {
+          for_candidates(space, number, [&](std::int64_t cell) {
+            space.dofs(cell, of_cell.data());
+            if (std::any_of(of_cell.begin(), of_cell.end(), [&](std::int32_t unknown) {
+                  return unknown >= first && marked[static_cast<std::size_t>(unknown - first)] != 0;
+                }))
+              of_parts[static_cast<std::size_t>(number)].push_back(static_cast<std::int32_t>(cell));
+          });
+        });
+    for (Numbers const& of_part : of_parts)
+      cells.insert(cells.end(), of_part.begin(), of_part.end());
+  }
+  std::sort(cells.begin(), cells.end());
+  cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
+  return cells;
+}
+
+/// The unknowns of some cells, ascending.
+Numbers unknowns_of(Space const& space, Numbers const& cells) {
+  constexpr std::int64_t bits = 64;
+  std::vector<std::uint64_t> marks(static_cast<std::size_t>(n_parts(space.n_dofs, bits)), 0);
+  Numbers dofs(static_cast<std::size_t>(space.n_local)), unknowns;
+  for (std::int32_t const cell : cells) {
+    space.dofs(cell, dofs.data());
+    for (std::int32_t const unknown : dofs)
+      marks[static_cast<std::size_t>(unknown / bits)] |= std::uint64_t{1} << (unknown % bits);
+  }
+  for (std::size_t word = 0; word < marks.size(); ++word)
+    for (std::uint64_t left = marks[word]; left != 0; left &= left - 1)
+      unknowns.push_back(static_cast<std::int32_t>(bits * static_cast<std::int64_t>(word) + std::countr_zero(left)));
+  return unknowns;
+}
+
+/// The place of a number in an ascending list, or -1.
+std::int32_t place_in(Numbers const& numbers, std::int32_t number) {
+  auto const found = std::lower_bound(numbers.begin(), numbers.end(), number);
+  return found != numbers.end() && *found == number ? static_cast<std::int32_t>(found - numbers.begin()) : -1;
+}
+
+}  // namespace
+
+BoundaryFluxes fluxes_near_boundary(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                    ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low) {
+  Numbers const cells = cells_near_boundary(space, element, data), unknowns = unknowns_of(space, cells);
+  Space const near(space, cells, unknowns);
+  ProblemData of_near = data;
+  for (PointLoads::Load& load : of_near.point_loads.loads) {
+    load.unknown = place_in(unknowns, load.unknown);
+    load.cell = place_in(cells, load.cell);
+  }
+  std::erase_if(of_near.point_loads.loads, [](PointLoads::Load const& load) { return load.unknown < 0; });
+  HostVector<double> const high = u(unknowns), low = u_low ? u_low(unknowns) : HostVector<double>();
+  BoundaryFluxes result = boundary_fluxes(near, element, of_near, high, {}, low);
+  for (PeriodicFlux& flux : result.periodic)
+    flux.node.number = unknowns[static_cast<std::size_t>(flux.node.number)];
+  if (!result.periodic.empty())
+    add_periodic_fluxes(result.periodic, data, result);
+  return result;
+}
+
+}  // namespace poisson::assembly

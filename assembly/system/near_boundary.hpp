@@ -1,0 +1,16 @@
+#pragma once
+
+#include "assembly/space/space.hpp"
+#include "assembly/system/fields.hpp"
+#include "assembly/system/problem_data.hpp"
+
+namespace poisson::assembly {
+
+/// The result of boundary_fluxes for all unknowns of a whole mesh, from u near boundaries and surfaces inside alone: in the cells
+/// of their faces, and in all cells around nodes where u is prescribed or tied. `u` is called once; `u_low` gives low parts, or is
+/// empty. Periodic fluxes are added. Memory: that of these cells, of which lattices are asked on their rims only. The same bits for
+/// any number of threads. Precondition: the space is no box and no part. Errors: those of boundary_fluxes.
+[[nodiscard]] BoundaryFluxes fluxes_near_boundary(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                                  ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low = {});
+
+}  // namespace poisson::assembly

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/field_data.hpp"
+#include "gpu/core/lattice_problem.hpp"
+#include "gpu/elements/element_solution.hpp"
+#include "gpu/kernels/lattice_solution.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace poisson {
+
+/// What is asked of a solution of elements of order p on a mesh of lattices. Results are those of the points and maps of
+/// LatticeSystem. The backend's memory holds the coordinates of all nodes, 24 bytes each, and the tables of rims.
+class LatticeSolution final : public ElementSolution {
+public:
+  /// Throws OutOfMemoryError. Preconditions: order <= max_order; there are lattices.
+  LatticeSolution(Context& context, LatticeGeometry const& mesh);
+
+  [[nodiscard]] std::vector<OfMaterial> of_materials(double const* u) const override;
+  [[nodiscard]] ExtremeNodes first_places(double const* u, double low, double high) const override;
+  [[nodiscard]] Errors errors(double const* u, ExpressionCode const& exact, double shift, int points) const override;
+  [[nodiscard]] Mean mean_of_exact(ExpressionCode const& exact, int points) const override;
+
+private:
+  /// An expression in the backend's memory.
+  struct Function {
+    PlaceFunction function;
+    Array<Instruction> code;
+  };
+  [[nodiscard]] Function on_backend(ExpressionCode const& code) const;
+  /// The integrals over these lattices by so many points per direction. Throws DataError.
+  [[nodiscard]] LatticeSums integrate(LatticeList const& lattices, LatticeIntegrand const& integrand, int points) const;
+  [[nodiscard]] LatticeList all() const { return {nullptr, elements_.lattices.n_lattices}; }
+  /// Throws DataError for the point with this number: see LatticeSums.
+  [[noreturn]] void refuse(LatticeList const& lattices, std::int64_t number, int points, DataError::Quantity quantity) const;
+
+  Context& context_;
+  LatticeSolutionKernels const& kernels_;
+  LatticeArrays lattices_;
+  Array<double> coordinates_;
+  LatticeElements elements_;
+  std::vector<std::vector<ExpressionCode>> coefficients_;  ///< of the materials
+  std::vector<Array<std::int32_t>> lattices_of_;           ///< of each material; empty where there is but one
+};
+
+}  // namespace poisson

@@ -1,0 +1,204 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+#include "gpu/core/expression_code.hpp"
+#include "gpu/core/host_device.hpp"
+#include "gpu/kernels/box_solution.hpp"
+#include "gpu/kernels/lattice_elements.hpp"
+#include "gpu/kernels/lattice_places.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+
+/// What is asked of a solution u of elements of order p on lattices, from its values at the unknowns. Pointers are in the backend's
+/// memory. Sums are added in a fixed order. Cells, nodes and coordinates are those of LatticeElements.
+namespace poisson {
+
+/// An expression of x, y and z, or a constant.
+struct PlaceFunction {
+  ExpressionView code;     ///< without instructions: it is `constant`
+  std::int32_t depth = 0;  ///< stack_depth of the code
+  double constant = 0;
+  [[nodiscard]] POISSON_HOST_DEVICE bool is_constant() const { return code.size == 0; }
+};
+
+/// n Gauss points of [0, 1]: their weights, and one-dimensional functions at these points, one table after the other. Those of the
+/// element are of order p, those of the cells' maps of order g.
+struct LatticeQuadrature {
+  std::int32_t n = 0, order = 1, map_order = 1;  ///< n > p
+  double const* tables = nullptr;
+
+  [[nodiscard]] POISSON_HOST_DEVICE int size() const { return map_derivative() + n * (map_order + 1); }
+  // Where a table begins; those of functions have entry [q functions + a] of function a at point q.
+  [[nodiscard]] POISSON_HOST_DEVICE int weight() const { return 0; }
+  [[nodiscard]] POISSON_HOST_DEVICE int derivative() const { return n; }  ///< of the functions that are 1 at one of the points
+  [[nodiscard]] POISSON_HOST_DEVICE int value() const { return n + n * n; }
+  [[nodiscard]] POISSON_HOST_DEVICE int map_value() const { return value() + n * (order + 1); }
+  [[nodiscard]] POISSON_HOST_DEVICE int map_derivative() const { return map_value() + n * (map_order + 1); }
+};
+
+/// Some lattices: the `count` ones that are listed, or all where the list is null. Their cells are counted in this order.
+struct LatticeList {
+  std::int32_t const* numbers = nullptr;
+  std::int64_t count = 0;
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t operator()(std::int64_t i) const { return numbers != nullptr ? numbers[i] : i; }
+};
+
+/// v = u - (exact - shift), and k = diag(k[0], k[1], k[2]), or k[0] where there is one component.
+struct LatticeIntegrand {
+  double const* u = nullptr;  ///< at the unknowns; null: 0
+  PlaceFunction exact;
+  double shift = 0;
+  std::int32_t components = 1;
+  std::array<PlaceFunction, 3> k{};
+};
+
+/// Integrals over cells, and extremes in them.
+struct LatticeSums {
+  double volume = 0, values = 0, squares = 0, gradients = 0;          ///< of 1, v, v^2 and grad v . k grad v
+  double largest = 0;                                                 ///< |v| at the Gauss points
+  double low = std::numeric_limits<double>::infinity(), high = -low;  ///< of u at the nodes
+  /// The lowest Q cell + q, of Q = n^3 points a cell, where det(J) is not positive, and the lowest one where `exact` is not finite;
+  /// -1: there is none.
+  std::int64_t inverted = -1, not_finite = -1;
+
+  void add(LatticeSums const& other) {
+    auto const keep_lowest = [](std::int64_t& lowest, std::int64_t found) {
+      if (found >= 0 && (lowest < 0 || found < lowest))
+        lowest = found;
+    };
+    volume += other.volume;
+    values += other.values;
+    squares += other.squares;
+    gradients += other.gradients;
+    largest = std::max(largest, other.largest);
+    low = std::min(low, other.low);
+    high = std::max(high, other.high);
+    keep_lowest(inverted, other.inverted);
+    keep_lowest(not_finite, other.not_finite);
+  }
+};
+
+/// What is found at the nodes of the unknowns.
+struct NodeErrors {
+  double largest = 0;            ///< |u - (exact - shift)|
+  std::int64_t not_finite = -1;  ///< the first unknown at whose node `exact` is not finite; -1: there is none
+};
+
+class LatticeSolutionKernels {
+public:
+  virtual ~LatticeSolutionKernels() = default;
+
+  /// Over the cells first <= number < end of these lattices: v is interpolated at the Gauss points of a cell, and its derivatives
+  /// are those of the polynomial through these values. Waits. Bytes of a cell: 8 p^3 of u and 24 g^3 of coordinates.
+  [[nodiscard]] virtual LatticeSums sums(Context& context, LatticeElements const& elements, LatticeList const& lattices,
+                                         LatticeQuadrature const& quadrature, LatticeIntegrand const& integrand, std::int64_t first,
+                                         std::int64_t end) const = 0;
+
+  /// Waits. 32 bytes an unknown.
+  [[nodiscard]] virtual NodeErrors errors_at_nodes(Context& context, LatticeElements const& elements, PlaceFunction const& exact,
+                                                   double shift, double const* u) const = 0;
+
+  /// Of the unknowns with u <= low the one whose node comes first, by z, then y, then x; and of those with u >= high. Waits. 8
+  /// bytes an unknown, and 24 more where u is so low or high.
+  [[nodiscard]] virtual ExtremeNodes first_places(Context& context, LatticeElements const& elements, double const* u, double low,
+                                                  double high) const = 0;
+
+  /// Where the node of an unknown is. Waits.
+  [[nodiscard]] virtual std::array<double, 3> place(Context& context, LatticeElements const& elements,
+                                                    std::int64_t unknown) const = 0;
+
+  static LatticeSolutionKernels const& cpu();
+  static LatticeSolutionKernels const& cuda();
+};
+
+/// What both backends do cell by cell and node by node.
+namespace lattice_solution {
+
+/// A cell: where its first node is in the coordinates, and what names its unknowns.
+struct CellNodes {
+  std::int64_t lattice;
+  std::int32_t i[3];  ///< of its first node
+
+  POISSON_HOST_DEVICE CellNodes(LatticeElements const& elements, LatticeList const& lattices, std::int64_t cell) {
+    std::int64_t const n = elements.lattices.cells, of_lattice = n * n * n;
+    auto const in_lattice = static_cast<std::int32_t>(cell % of_lattice), side = elements.lattices.cells;
+    std::int32_t const p = elements.lattices.order;
+    lattice = lattices(cell / of_lattice);
+    i[0] = p * (in_lattice % side);
+    i[1] = p * (in_lattice / side % side);
+    i[2] = p * (in_lattice / side / side);
+  }
+  /// The unknown of node (a, b, c) of the cell.
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t unknown(LatticeElements const& elements, int a, int b, int c) const {
+    return elements.lattices.unknown(lattice, i[0] + a, i[1] + b, i[2] + c);
+  }
+  /// Coordinate d of that node.
+  [[nodiscard]] POISSON_HOST_DEVICE double coordinate(LatticeElements const& elements, int d, int a, int b, int c) const {
+    std::int64_t const m = elements.lattices.m;
+    return elements
+        .coordinates[(3 * lattice + d) * elements.lattices.nodes_of_lattice() + ((i[2] + c) * m + i[1] + b) * m + i[0] + a];
+  }
+};
+
+/// Where the node of an unknown is.
+struct NodePlace {
+  double x[3];
+  POISSON_HOST_DEVICE NodePlace(LatticeElements const& elements, std::int64_t unknown) {
+    LatticeView const& lattices = elements.lattices;
+    std::int64_t const on_rim = unknown - lattices.n_inner();
+    LatticeView::Node node{};
+    if (on_rim < 0) {
+      node = lattices.inner_node(unknown);
+    } else {  // of its copies any will do
+      std::int64_t const place = lattices.copies[lattices.copy_offsets[on_rim]], of_lattice = lattices.rim().size();
+      LatticeRim::Node const at = lattices.rim().node(place % of_lattice);
+      node = {place / of_lattice, at.i, at.j, at.k};
+    }
+    std::int64_t const m = lattices.m, nodes = lattices.nodes_of_lattice();
+    for (int d = 0; d < 3; ++d)
+      x[d] = elements.coordinates[(3 * node.lattice + d) * nodes + (node.k * m + node.j) * m + node.i];
+  }
+};
+
+/// The first of some nodes by z, then y, then x.
+struct FirstNode {
+  double x[3];
+  std::int64_t unknown;  ///< -1: none yet
+
+  POISSON_HOST_DEVICE void add(FirstNode const& other) {
+    if (other.unknown < 0)
+      return;
+    bool before = unknown < 0;
+    for (int d = 2, equal = 1; d >= 0 && !before && equal != 0; --d) {
+      before = other.x[d] < x[d];
+      equal = other.x[d] == x[d] ? 1 : 0;
+    }
+    if (before)
+      *this = other;
+  }
+  POISSON_HOST_DEVICE void add(LatticeElements const& elements, std::int64_t at) {
+    NodePlace const place(elements, at);
+    add(FirstNode{{place.x[0], place.x[1], place.x[2]}, at});
+  }
+};
+
+/// det(J) and det(J) J^-T from the Jacobian matrix, both row by row.
+inline POISSON_HOST_DEVICE double cofactors_of(double const (&j)[9], double (&c)[9]) {
+  c[0] = j[4] * j[8] - j[5] * j[7];
+  c[1] = j[5] * j[6] - j[3] * j[8];
+  c[2] = j[3] * j[7] - j[4] * j[6];
+  c[3] = j[2] * j[7] - j[1] * j[8];
+  c[4] = j[0] * j[8] - j[2] * j[6];
+  c[5] = j[1] * j[6] - j[0] * j[7];
+  c[6] = j[1] * j[5] - j[2] * j[4];
+  c[7] = j[2] * j[3] - j[0] * j[5];
+  c[8] = j[0] * j[4] - j[1] * j[3];
+  return j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+}
+
+}  // namespace lattice_solution
+
+}  // namespace poisson
