@@ -285,8 +285,12 @@ MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
 MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan const& plan) {
   LatticeLayout const& layout = part.layout;
   Backend const backend = plan.backend;
-  MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format),
-                                    LatticeSystem::kept_bytes(layout, format), assembly::lattice_problem_bytes(layout), backend);
+  // A device keeps the coordinates of the nodes of a whole mesh.
+  std::int64_t const nodes = layout.n_lattices * layout.nodes() * layout.nodes() * layout.nodes();
+  std::int64_t const coordinates = backend == Backend::cuda && part.is_whole && plan.route == Route::lattices ? 24 * nodes : 0;
+  MatrixMemory result =
+      of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format),
+                  LatticeSystem::kept_bytes(layout, format) + coordinates, assembly::lattice_problem_bytes(layout), backend);
   // Element vectors in double-double.
   std::int64_t const n1 = layout.order + 1, cells = layout.cells, m = layout.nodes();
   if (backend == Backend::cpu && format == Format::matrix_free)

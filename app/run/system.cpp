@@ -269,13 +269,13 @@ HostVector<double> System::fixed_rows() const {
   return mesh_.of_own_rows(std::move(fixed));
 }
 
-std::unique_ptr<ElementSolution> System::element_solution() const {
+std::unique_ptr<ElementSolution> System::element_solution() {
   if (mesh_.around != nullptr && plan_.route == Route::box && mesh_.whole.material_ids.size() == 1)
     return std::make_unique<BoxSolution>(elements_->context(), problem_of_box());
   if (!mesh_.is_whole() || plan_.route != Route::lattices)
     return nullptr;
   try {
-    return std::make_unique<LatticeSolution>(elements_->context(), mesh_.around->lattice_geometry());
+    return std::make_unique<LatticeSolution>(elements_->context(), mesh_.around->lattice_geometry(), std::move(coordinates_));
   } catch (OutOfMemoryError const&) {  // the host has u and the coordinates
     return nullptr;
   }

@@ -6,6 +6,7 @@
 #include "app/plan/assembly_plan.hpp"
 #include "assembly/space/constraints.hpp"
 #include "assembly/system/source_findings.hpp"
+#include "gpu/core/array.hpp"
 #include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/rank_rows.hpp"
@@ -82,7 +83,7 @@ public:
   /// What is asked of u on the backend, where the mesh was assembled there: of a box of one material, of which this rank has cells,
   /// or of lattices, of which it has all. Null elsewhere, and where a device has no memory for the coordinates of lattices. It is
   /// local. The system and the mesh outlive it.
-  [[nodiscard]] std::unique_ptr<ElementSolution> element_solution() const;
+  [[nodiscard]] std::unique_ptr<ElementSolution> element_solution();
   /// C^T of the residual of u from the elements, low parts included (assembly's solution_residual), which is zero in rows of
   /// Dirichlet values and tied unknowns; in pure Neumann problems after it was made to sum to zero, as the right-hand side was.
   [[nodiscard]] Field residual(FieldPair const& u) const;
@@ -139,6 +140,7 @@ private:
   // These are of an assembly by gpu/elements.
   std::optional<FieldSums> source_;        ///< of own cells
   HostVector<double> largest_of_lines_{};  ///< ElementSystem::largest_source_of_lines
+  Array<double> coordinates_{};            ///< of lattices, where a device keeps them for element_solution
   std::optional<LoweredProblem> lowered_;  ///< for order_one, where it was at hand
   HostVector<std::uint8_t> fixed_of_box_;  ///< of cells of a box: see OrderOne
   // These are about periodic boundaries on several ranks: see TiedRows.

@@ -213,7 +213,11 @@ void System::assemble_lattices(Context& context) {
   try {
     LatticeProblem const problem = mesh_.own->lattice_problem();
     require_memory_for(context, LatticeSystem::peak_bytes(problem, context.backend(), plan_.format));
-    elements_ = std::make_unique<LatticeSystem>(context, problem, plan_.format);
+    // A device keeps the coordinates for what is asked of u: to bring them again takes longer than these questions.
+    auto lattices = std::make_unique<LatticeSystem>(context, problem, plan_.format,
+                                                    plan_.route == Route::lattices && context.backend() == Backend::cuda);
+    coordinates_ = lattices->take_coordinates();
+    elements_ = std::move(lattices);
     if (plan_.may_lower && problem.layout.order > 1)
       lowered_.emplace(problem, mesh_.own->box_problem_of_order_one());
   } catch (DataError const& error) {

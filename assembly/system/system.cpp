@@ -136,7 +136,12 @@ private:
 
   /// Neumann and Robin data. Robin's mass matrices wait, as weights at the points, until there is a matrix to add them to.
   void add_boundary_integrals() {
-    system_.rhs.resize(space_.n_dofs, 0.0);
+    system_.rhs.resize(space_.n_dofs);
+    constexpr std::int64_t at_once = 1 << 16;  // its pages are new: the threads touch them
+    parallel_for(n_parts(space_.n_dofs, at_once), [&](std::int64_t const i) {
+      auto const [begin, end] = part(space_.n_dofs, at_once, i);
+      std::fill(system_.rhs.begin() + begin, system_.rhs.begin() + end, 0.0);
+    });
     anchored_.assign(static_cast<std::size_t>(space_.n_components), false);
     std::array<PointTables, 6> geometry;
     for (int face = 0; face < 6; ++face) {

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 namespace poisson {
 
@@ -56,19 +57,23 @@ constexpr std::int64_t bytes_at_once = std::int64_t{1} << 24;
 
 }  // namespace
 
-LatticeSolution::LatticeSolution(Context& context, LatticeGeometry const& mesh)
+LatticeSolution::LatticeSolution(Context& context, LatticeGeometry const& mesh, Array<double> coordinates)
     : context_(context),
       kernels_(kernels_for<LatticeSolutionKernels>(context)),
       lattices_(context, mesh.layout),
+      coordinates_(std::move(coordinates)),
       coefficients_(mesh.coefficients) {
   elements_.lattices = lattices_.view();
   elements_.isoparametric = mesh.isoparametric;
   std::int64_t const of_lattice = 3 * elements_.lattices.nodes_of_lattice(), n = mesh.layout.n_lattices,
                      at_once = std::clamp<std::int64_t>(bytes_at_once / (8 * of_lattice), 1, n);
-  coordinates_ = Array<double>(context, of_lattice * n);
+  bool const known = coordinates_.size() > 0;
+  if (!known)
+    coordinates_ = Array<double>(context, of_lattice * n);
+  assert(coordinates_.size() == of_lattice * n);
   elements_.coordinates = coordinates_.data();
-  HostVector<double> some(static_cast<std::size_t>(context.backend() == Backend::cpu ? 0 : of_lattice * at_once));
-  for (std::int64_t first = 0; first < n; first += at_once) {
+  HostVector<double> some(static_cast<std::size_t>(context.backend() == Backend::cpu || known ? 0 : of_lattice * at_once));
+  for (std::int64_t first = 0; first < n && !known; first += at_once) {
     std::int64_t const count = std::min(at_once, n - first);
     double* const to = coordinates_.data() + of_lattice * first;
     mesh.coordinates(first, count, some.empty() ? to : some.data());

@@ -15,8 +15,9 @@ namespace poisson {
 /// LatticeSystem. The backend's memory holds the coordinates of all nodes, 24 bytes each, and the tables of rims.
 class LatticeSolution final : public ElementSolution {
 public:
-  /// Throws OutOfMemoryError. Preconditions: order <= max_order; there are lattices.
-  LatticeSolution(Context& context, LatticeGeometry const& mesh);
+  /// `coordinates`: those of the mesh where they are in the backend's memory already (LatticeSystem::take_coordinates). Throws
+  /// OutOfMemoryError. Preconditions: order <= max_order; there are lattices.
+  LatticeSolution(Context& context, LatticeGeometry const& mesh, Array<double> coordinates = {});
 
   [[nodiscard]] std::vector<OfMaterial> of_materials(double const* u) const override;
   [[nodiscard]] ExtremeNodes first_places(double const* u, double low, double high) const override;

@@ -88,7 +88,7 @@ std::int64_t LatticeSystem::kept_bytes(LatticeLayout const& layout, Format forma
          8 * layout.n_unknowns;
 }
 
-LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Format format)
+LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Format format, bool keep_coordinates)
     : ElementSystem(context),
       kernels_(kernels_for<LatticeElementKernels>(context)),
       lattices_(context, problem.layout),
@@ -113,10 +113,11 @@ LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Fo
   pure_neumann_ = problem.pure_neumann;
   boundary_ = problem.boundary;
   if (format == Format::matrix_free)
-    assemble_operator(problem);
+    assemble_operator(problem, keep_coordinates);
   else
     assemble_half_cds(problem);
-  coordinates_ = {};
+  if (!keep_coordinates)
+    coordinates_ = {};
 }
 
 void LatticeSystem::refuse(std::int64_t failed, DataError::Quantity quantity) const {
@@ -292,7 +293,7 @@ void LatticeSystem::assemble_half_cds(LatticeProblem const& problem) {
   matrix_->row_not_finite = row_not_finite;
 }
 
-void LatticeSystem::assemble_operator(LatticeProblem const& problem) {
+void LatticeSystem::assemble_operator(LatticeProblem const& problem, bool keep_coordinates) {
   LatticeView const& lattices = elements_.lattices;
   std::int64_t const n = lattices.cells, n_layers = lattices.n_lattices * n, n_cells = n_layers * n * n;
   std::int64_t const stride = LatticeTensors::padded(n_cells), points = elements_.points();
@@ -316,7 +317,8 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem) {
     kernels_.element_loads(context_, elements_, slab.layers, slab.load.data(), stride, vectors.data());
   }
   slab = {};
-  coordinates_ = {};
+  if (!keep_coordinates)
+    coordinates_ = {};
 
   LatticeOperatorView view;
   view.lattices = lattices;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace poisson {
@@ -28,8 +29,10 @@ public:
 
   /// `format`: half_cds, of order 1 and with two cells a side or more, or matrix_free. Throws DataError, OutOfMemoryError,
   /// Interrupted. In a pure Neumann problem f is shifted by a constant so that the right-hand side is orthogonal to the constant
-  /// vector.
-  LatticeSystem(Context& context, LatticeProblem const& problem, Format format = Format::half_cds);
+  /// vector. With `keep_coordinates` those of the nodes stay in the backend's memory.
+  LatticeSystem(Context& context, LatticeProblem const& problem, Format format = Format::half_cds, bool keep_coordinates = false);
+  /// Gives the coordinates away that were kept, in the order of LatticeProblem; otherwise it has none.
+  [[nodiscard]] Array<double> take_coordinates() { return std::move(coordinates_); }
 
   using ElementSystem::set_dirichlet;
   void set_dirichlet(double* x) const override;
@@ -44,7 +47,7 @@ private:
   [[nodiscard]] FieldSums sums_of_layers(Slab const& slab, double const* load, std::int64_t first_layer) const;
   void make_compatible(Slab& slab, LatticeProblem const& problem, std::int64_t at_once);
   void assemble_half_cds(LatticeProblem const& problem);
-  void assemble_operator(LatticeProblem const& problem);
+  void assemble_operator(LatticeProblem const& problem, bool keep_coordinates);
   [[noreturn]] void refuse(std::int64_t failed, DataError::Quantity quantity) const;
 
   LatticeElementKernels const& kernels_;

@@ -364,6 +364,17 @@ TYPED_TEST(LatticeSolutionOn, TellsWhereTheDataAreNotAdmissible) {
   }
 }
 
+TYPED_TEST(LatticeSolutionOn, TakesCoordinatesThatAreThere) {
+  Mesh const mesh({{2, 1, 1}, 3, 2, true, false, 1});
+  Array<double> const u = this->upload(random_vector(mesh.n(), 4));
+  LatticeGeometry without = mesh.geometry();
+  without.coordinates = nullptr;
+  LatticeSolution const asked(*this->context, without, this->upload(mesh.coordinates));
+  auto const found = asked.of_materials(u.data()), expected = this->solution(mesh).of_materials(u.data());
+  EXPECT_EQ(found.front().volume, expected.front().volume);
+  EXPECT_EQ(found.front().gradients, expected.front().gradients);
+}
+
 TYPED_TEST(LatticeSolutionOn, Interrupts) {
   Mesh const mesh({{2, 1, 1}, 2, 2, false, false, 1});
   Array<double> const u = this->upload(random_vector(mesh.n(), 9));

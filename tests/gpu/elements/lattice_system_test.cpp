@@ -128,4 +128,17 @@ TYPED_TEST(LatticeSystemOn, PlacesOfBadData) {
   }
 }
 
+TYPED_TEST(LatticeSystemOn, KeepsTheCoordinatesThatAreWanted) {
+  LatticeReference const mesh({{2, 1, 1}, 3, {{polynomial(2, 1, 0.5)}}, constant(1)});
+  for (Format const format : {Format::half_cds, Format::matrix_free})
+    for (bool const keep : {false, true}) {
+      LatticeSystem system(*this->context, mesh.problem, format, keep);
+      Array<double> const coordinates = system.take_coordinates();
+      ASSERT_EQ(coordinates.size(), keep ? std::ssize(mesh.problem.coordinates) : 0);
+      HostVector<double> found(static_cast<std::size_t>(coordinates.size()));
+      coordinates.download(std::span<double>(found));
+      EXPECT_TRUE(!keep || found == mesh.problem.coordinates);
+    }
+}
+
 }  // namespace poisson::testing
