@@ -120,20 +120,36 @@ namespace lattice_solution {
 /// A cell: where its first node is in the coordinates, and what names its unknowns.
 struct CellNodes {
   std::int64_t lattice;
-  std::int32_t i[3];  ///< of its first node
+  std::int32_t cell_at[3], i[3];  ///< of the cell, and of its first node
 
   POISSON_HOST_DEVICE CellNodes(LatticeElements const& elements, LatticeList const& lattices, std::int64_t cell) {
     std::int64_t const n = elements.lattices.cells, of_lattice = n * n * n;
     auto const in_lattice = static_cast<std::int32_t>(cell % of_lattice), side = elements.lattices.cells;
     std::int32_t const p = elements.lattices.order;
     lattice = lattices(cell / of_lattice);
-    i[0] = p * (in_lattice % side);
-    i[1] = p * (in_lattice / side % side);
-    i[2] = p * (in_lattice / side / side);
+    cell_at[0] = in_lattice % side;
+    cell_at[1] = in_lattice / side % side;
+    cell_at[2] = in_lattice / side / side;
+    for (int d = 0; d < 3; ++d)
+      i[d] = p * cell_at[d];
   }
   /// The unknown of node (a, b, c) of the cell.
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t unknown(LatticeElements const& elements, int a, int b, int c) const {
-    return elements.lattices.unknown(lattice, i[0] + a, i[1] + b, i[2] + c);
+    LatticeView const& lattices = elements.lattices;
+    std::int32_t const p = lattices.order, n = lattices.cells;
+    if (p == 1 || lattices.rim().holds(i[0] + a, i[1] + b, i[2] + c))
+      return lattices.unknown(lattice, i[0] + a, i[1] + b, i[2] + c);
+    // LatticeView::inner_unknown without its divisions: the node's place in the cell is known.
+    int const in_cell[3] = {a, b, c};
+    std::int32_t residue[3], number[3], size[3];  // indices modulo p, and places among the nodes of this kind
+    for (int d = 0; d < 3; ++d) {
+      bool const next = in_cell[d] == p;
+      residue[d] = next ? 0 : in_cell[d];
+      size[d] = residue[d] == 0 ? n - 1 : n;
+      number[d] = cell_at[d] + (next ? 1 : 0) - (residue[d] == 0 ? 1 : 0);
+    }
+    return lattice * lattices.inner_of_lattice() + lattices.kind_first[(residue[2] * p + residue[1]) * p + residue[0]] +
+           (std::int64_t{number[2]} * size[1] + number[1]) * size[0] + number[0];
   }
   /// Coordinate d of that node.
   [[nodiscard]] POISSON_HOST_DEVICE double coordinate(LatticeElements const& elements, int d, int a, int b, int c) const {

@@ -25,24 +25,65 @@ constexpr std::int64_t groups_of_block = 32;
   return function.is_constant() ? function.constant : evaluate<expression_stack_size>(function.code, x, y, z);
 }
 
-/// out[(r m + q) inner + s] = the sum over a of table[q n + a] in[(r n + a) inner + s], for r < outer, s < inner.
-void contract(std::int64_t outer, int n, int m, std::int64_t inner, double const* table, double const* in, double* out) {
+/// See contract. n: `terms`, or where that is 0, any.
+template <int terms>
+void contract_terms(std::int64_t outer, int n, int m, std::int64_t inner, double const* table, double const* in, double* out) {
   for (std::int64_t r = 0; r < outer; ++r)
     for (int q = 0; q < m; ++q) {
       double* const to = out + (r * m + q) * inner;
-      double const* const from = in + r * n * inner;
-      for (std::int64_t s = 0; s < inner; s += lanes) {
-        double sums[lanes]{};
-        for (int a = 0; a < n; ++a) {
-          double const factor = table[q * n + a];
-          double const* const of_a = from + a * inner + s;
+      double const *const from = in + r * n * inner, *const factors = table + q * n;
+      if constexpr (terms > 0) {
 #pragma omp simd
-          for (int l = 0; l < lanes; ++l)
-            sums[l] += factor * of_a[l];
+        for (std::int64_t s = 0; s < inner; ++s) {
+          double sum = 0;
+          for (int a = 0; a < terms; ++a)
+            sum += factors[a] * from[a * inner + s];
+          to[s] = sum;
         }
-        std::copy_n(sums, lanes, to + s);
+      } else {
+        std::fill_n(to, inner, 0.0);
+        for (int a = 0; a < n; ++a) {
+          double const factor = factors[a];
+          double const* const of_a = from + a * inner;
+#pragma omp simd
+          for (std::int64_t s = 0; s < inner; ++s)
+            to[s] += factor * of_a[s];
+        }
       }
     }
+}
+
+/// out[(r m + q) inner + s] = the sum over a of table[q n + a] in[(r n + a) inner + s], for r < outer, s < inner.
+void contract(std::int64_t outer, int n, int m, std::int64_t inner, double const* table, double const* in, double* out) {
+  using Contract = void (*)(std::int64_t, int, int, std::int64_t, double const*, double const*, double*);
+  constexpr std::array<Contract, 8> of_terms{contract_terms<0>, contract_terms<0>, contract_terms<2>, contract_terms<3>,
+                                             contract_terms<4>, contract_terms<5>, contract_terms<6>, contract_terms<7>};
+  of_terms[static_cast<std::size_t>(n) < of_terms.size() ? static_cast<std::size_t>(n) : 0](outer, n, m, inner, table, in, out);
+}
+
+/// Numbers of all lanes at a point: the entries of J, the reference gradient of v, and k.
+struct AtPoint {
+  double const* jacobian[9];
+  double const* by[3];
+  double k[3][lanes];
+};
+// Two functions, neither of which returns a struct: what a loop over lanes declares itself, but for numbers, stays in memory.
+[[gnu::always_inline]] inline double cofactors_of(AtPoint const& at, int l, double (&c)[9]) {
+  auto const& j = at.jacobian;
+  return lattice_solution::cofactors_of({j[0][l], j[1][l], j[2][l], j[3][l], j[4][l], j[5][l], j[6][l], j[7][l], j[8][l]}, c);
+}
+/// det(J).
+[[gnu::always_inline]] inline double determinant_of(AtPoint const& at, int l) {
+  double ignored[9];
+  return cofactors_of(at, l, ignored);
+}
+/// det(J)^2 grad v . k grad v.
+[[gnu::always_inline]] inline double squared_gradient(AtPoint const& at, int l) {
+  double c[9];
+  static_cast<void>(cofactors_of(at, l, c));
+  double const x = at.by[0][l], y = at.by[1][l], z = at.by[2][l];
+  double const gx = c[0] * x + c[1] * y + c[2] * z, gy = c[3] * x + c[4] * y + c[5] * z, gz = c[6] * x + c[7] * y + c[8] * z;
+  return at.k[0][l] * gx * gx + at.k[1][l] * gy * gy + at.k[2][l] * gz * gz;
 }
 
 /// What a thread needs to integrate over groups of cells. Arrays have `lanes` numbers for each point or node, x fastest.
@@ -191,29 +232,30 @@ private:
     for (int qz = 0; qz < m_; ++qz)
       for (int qy = 0; qy < m_; ++qy)
         for (int qx = 0; qx < m_; ++qx, first += lanes) {
-          double k[3][lanes], determinant[lanes];
+          AtPoint at_point{};
+          double determinant[lanes];
+          for (std::size_t e = 0; e < 9; ++e)
+            at_point.jacobian[e] = jacobian_[e].data() + first;
           for (std::size_t d = 0; d < 3; ++d) {
+            at_point.by[d] = gradient_[d].data() + first;
             PlaceFunction const& component = integrand_.k[integrand_.components == 1 ? 0 : d];
             for (int l = 0; l < lanes; ++l)
-              k[d][l] = d > 0 && integrand_.components == 1 ? k[0][l] : at(component, first + static_cast<std::size_t>(l));
+              at_point.k[d][l] =
+                  d > 0 && integrand_.components == 1 ? at_point.k[0][l] : at(component, first + static_cast<std::size_t>(l));
           }
           double const of_point = weight[qx] * weight[qy] * weight[qz];
+          double const* const v = v_.data() + first;
 #pragma omp simd
           for (int l = 0; l < lanes; ++l) {
-            std::size_t const i = first + static_cast<std::size_t>(l);
-            double j[9], c[9];
-            for (std::size_t e = 0; e < 9; ++e)
-              j[e] = jacobian_[e][i];
-            double const det = determinant[l] = lattice_solution::cofactors_of(j, c);
-            double const by_x = gradient_[0][i], by_y = gradient_[1][i], by_z = gradient_[2][i], v = v_[i];
-            double const gx = c[0] * by_x + c[1] * by_y + c[2] * by_z, gy = c[3] * by_x + c[4] * by_y + c[5] * by_z,
-                         gz = c[6] * by_x + c[7] * by_y + c[8] * by_z;
+            double const det = determinant_of(at_point, l), squared = squared_gradient(at_point, l);
+            determinant[l] = det;
             double const volume = counted_[l] * of_point * det;
             sums.volume[l] += volume;
-            sums.values[l] += volume * v;
-            sums.squares[l] += volume * (v * v);
-            sums.gradients[l] += counted_[l] * (of_point / det) * (k[0][l] * gx * gx + k[1][l] * gy * gy + k[2][l] * gz * gz);
-            sums.largest[l] = std::max(sums.largest[l], std::abs(v));
+            sums.values[l] += volume * v[l];
+            sums.squares[l] += volume * (v[l] * v[l]);
+            sums.gradients[l] += counted_[l] * (of_point / det) * squared;
+            double const size = std::abs(v[l]), before = sums.largest[l];
+            sums.largest[l] = size > before ? size : before;
           }
           for (int l = 0; l < lanes; ++l)
             if (!(determinant[l] > 0))
