@@ -281,13 +281,18 @@ MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
   return result;
 }
 
+/// The coordinates of the nodes of lattices, where the backend is asked about a solution on them.
+std::int64_t coordinates_of(LargestPart const& part, AssemblyPlan const& plan) {
+  std::int64_t const m = part.layout.nodes();
+  return part.is_whole && plan.route == Route::lattices ? 24 * part.layout.n_lattices * m * m * m : 0;
+}
+
 /// What half_cds or matrix_free takes on lattices. Only the sizes of the layout are read.
 MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan const& plan) {
   LatticeLayout const& layout = part.layout;
   Backend const backend = plan.backend;
-  // A device keeps the coordinates of the nodes of a whole mesh.
-  std::int64_t const nodes = layout.n_lattices * layout.nodes() * layout.nodes() * layout.nodes();
-  std::int64_t const coordinates = backend == Backend::cuda && part.is_whole && plan.route == Route::lattices ? 24 * nodes : 0;
+  // A device keeps them from the assembly.
+  std::int64_t const coordinates = backend == Backend::cuda ? coordinates_of(part, plan) : 0;
   MatrixMemory result =
       of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format),
                   LatticeSystem::kept_bytes(layout, format) + coordinates, assembly::lattice_problem_bytes(layout), backend);
@@ -400,9 +405,12 @@ std::int64_t bytes_of_fluxes(RunConfig const& config, LargestPart const& part) {
     std::int64_t const p = config.problem.order;
     return 8 * (p + 1) * p * p * largest;
   }
-  // Places of unknowns, and for every node of every face 40 bytes, in vectors that grow.
-  std::int64_t const p1 = config.problem.order + 1;
-  return 4 * part.around + 50 * p1 * p1 * part.boundary_faces;
+  // For every node of every face 40 bytes, in vectors that grow. Of a whole mesh marks of unknowns, and the cells at the boundary
+  // with theirs; of a part places of all unknowns.
+  std::int64_t const p = config.problem.order, p1 = p + 1, of_face = 50 * p1 * p1;
+  if (part.is_whole)
+    return part.around / 8 + (of_face + 4 * p1 * p1 * p1 + 40 * p1 * p * p) * part.boundary_faces;
+  return 4 * part.around + of_face * part.boundary_faces;
 }
 
 }  // namespace
@@ -455,9 +463,10 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   // On a device u stays there, unless the host makes something from it.
   bool const stays = !cpu && !host_has_b;
   bool const is_asked_there =
-      stays && plan.route == Route::box && outputs == 0 && config.output.probes.empty() && config.analysis.empty();
+      stays && (plan.route == Route::box || plan.route == Route::lattices) && outputs == 0 && config.analysis.empty();
   std::int64_t const u = is_asked_there ? 0 : 8 * n;
-  add("verify", kept + u + std::max((stays ? 0 : vectors * 8 * n) + matrix.host_verify, bytes_of_fluxes(config, part)));
+  std::int64_t const questions = (cpu ? coordinates_of(part, plan) : 0) + bytes_of_fluxes(config, part);
+  add("verify", kept + u + std::max((stays ? 0 : vectors * 8 * n) + matrix.host_verify, questions));
   add("output", kept + u + part.solution + outputs);
   if (!cpu) {
     result.device.push_back({csr ? "convert" : "assembly", matrix.device_assembly});
