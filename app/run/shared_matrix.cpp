@@ -1,8 +1,8 @@
 #include "app/run/shared_matrix.hpp"
 
 #include "gpu/core/communicator.hpp"
-#include "gpu/core/row_map.hpp"
 #include "gpu/elements/lattice_operator.hpp"
+#include "gpu/exchange/halo.hpp"
 #include "gpu/solvers/true_residual.hpp"
 
 #include <utility>
@@ -38,30 +38,22 @@ RankRows SharedMatrix::rows() const {
   return {rows_.neighbors, std::make_shared<CsrMatrix const>(join_rows(own, rim_.rim, rim_rows_, rows_.n_ghosts()))};
 }
 
-Field SharedMatrix::true_residual(Field const& right, FieldPair const& solution) const {
-  if (part_ == nullptr && rows_.matrix == nullptr && local().n_rows() > 0)
-    return stored_residual(local(), right, solution.high, solution.low);
-  Communicator& ranks = team_.communicator();
-  std::span<double const> const b = right.host();
-  std::span<double const> x = solution.high.host(), x_low = solution.low.host();
-  HostVector<double> all, all_low;  // with ghosts
+Field SharedMatrix::true_residual(Field const& b, FieldPair const& solution) const {
+  FieldPair all;
+  FieldPair const* x = &solution;
   if (part_ != nullptr) {
-    auto const with_ghosts = [&](std::span<double const> own, HostVector<double>& values) -> std::span<double const> {
-      auto const ghosts = values_of_ghosts<double>(ranks, rows_.neighbors, own);
-      values.assign(own.begin(), own.end());
-      values.insert(values.end(), ghosts.begin(), ghosts.end());
-      return values;
-    };
-    bool const extended = any_of_ranks(ranks, !x_low.empty());
-    x = with_ghosts(x, all);
-    if (extended)
-      x_low = with_ghosts(x_low, all_low);
+    Communicator& ranks = team_.communicator();
+    Context& context = local().context();
+    auto const extend = [&](Field const& own) { return Field(with_ghosts(context, ranks, rows_.neighbors, own.on(context))); };
+    all.high = extend(solution.high);
+    if (any_of_ranks(ranks, !solution.low.empty()))
+      all.low = extend(solution.low);
+    x = &all;
   }
   if (rows_.matrix != nullptr || local().n_rows() == 0)
-    return Field(residual_of(CsrResidualCheck(rows_.matrix != nullptr ? *rows_.matrix : rim_rows_), x, b, x_low));
-  if (dynamic_cast<LatticeOperator const*>(&local()) != nullptr)
-    return Field(residual_of(StoredResidualCheck(local()), x, b, x_low));
-  return Field(residual_of(BlockResidualCheck(local(), rim_.rim, rim_rows_), x, b, x_low));
+    return Field(residual_of(CsrResidualCheck(rows_.matrix != nullptr ? *rows_.matrix : rim_rows_), x->high.host(), b.host(),
+                             x->low.host()));
+  return stored_residual(local(), rim_.rim, rim_rows_, b, x->high, x->low);
 }
 
 }  // namespace poisson::app

@@ -9,10 +9,12 @@
 #include "assembly/system/integrals.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
-#include "gpu/core/row_map.hpp"
 #include "gpu/elements/box_solution.hpp"
 #include "gpu/elements/lattice_solution.hpp"
+#include "gpu/exchange/halo.hpp"
 #include "gpu/formats/rank_matrix.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/rim.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -311,48 +313,47 @@ std::optional<std::size_t> System::held() const {
 
 void System::correct(Field const& correction, double sign, FieldPair& u) const {
   std::span<double const> const d = correction.host();
-  HostVector<double> all = around_of_rows({d.begin(), d.end()});
+  Field all = around_of_rows(Field(HostVector<double>(d.begin(), d.end())));
+  std::span<double> const values = all.change_on_host();
   if (mesh_.is_whole())
     for (std::int64_t i = 0; i < constraints_.size(); ++i)
       if (constraints_.constrained(i)) {
         double sum = 0;
         for (auto const& [free, weight] : constraints_.row(i))
           sum += weight * d[static_cast<std::size_t>(free)];
-        all[static_cast<std::size_t>(i)] = sum;
+        values[static_cast<std::size_t>(i)] = sum;
       }
   if (pure_neumann())
-    subtract_mean(all);
-  add(Field(std::move(all)), sign, u, true);
+    subtract_mean(values);
+  add(all, sign, u, true);
 }
 
-HostVector<double> System::around_of_rows(HostVector<double> x) const {
+Field System::around_of_rows(Field x) const {
   if (mesh_.is_whole())
     return x;
   bool const tied = mesh_.whole.periodic;
-  HostVector<std::int32_t> const& places = tied ? places_ : mesh_.places;
-  auto const ghosts = values_of_ghosts<double>(team_.communicator(), tied ? neighbors_ : mesh_.neighbors, x);
-  HostVector<double> u(places.size());
-  for (std::size_t i = 0; i < u.size(); ++i)
-    u[i] = places[i] < mesh_.n_rows ? x[static_cast<std::size_t>(places[i])]
-                                    : ghosts[static_cast<std::size_t>(places[i] - mesh_.n_rows)];
-  return u;
+  Context& context = context_();
+  Array<double> const all = with_ghosts(context, team_.communicator(), tied ? neighbors_ : mesh_.neighbors, x.on(context));
+  Array<std::int32_t> const places(context, std::span<std::int32_t const>(tied ? places_ : mesh_.places));
+  Array<double> u(context, places.size());
+  kernels_for<RimKernels<double>>(context).pack(context, places.size(), places.data(), all.data(), u.data());
+  return Field(std::move(u));
 }
 
 Field System::reconstruct(Field x) const {
-  if (mesh_.is_whole() && elements_ != nullptr && !pure_neumann()) {
-    elements_->set_dirichlet(x.change_on(elements_->context()).data());
-    return x;
+  Field u = around_of_rows(std::move(x));
+  if (!offsets_.empty()) {
+    std::span<double> const values = u.change_on_host();
+    for (std::size_t i = 0; i < offsets_.size(); ++i)
+      values[i] += offsets_[i];
   }
-  HostVector<double> u = around_of_rows(x.take_host());
-  for (std::size_t i = 0; i < offsets_.size(); ++i)
-    u[i] += offsets_[i];
   if (elements_ != nullptr)
-    elements_->set_dirichlet(u);
+    elements_->set_dirichlet(u.change_on(elements_->context()).data());
   else if (mesh_.around)
-    constraints_.expand(u);
+    constraints_.expand(u.change_on_host());
   if (pure_neumann())
-    subtract_mean(u);
-  return Field(std::move(u));
+    subtract_mean(u.change_on_host());
+  return u;
 }
 
 }  // namespace poisson::app

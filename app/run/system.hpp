@@ -41,8 +41,8 @@ using ContextProvider = std::function<Context&()>;
 class System {
 public:
   /// Assembles the system of a mesh as the plan says. In a pure Neumann problem the parts of `mesh` get the mean of the exact
-  /// solution. The mesh, the team, the configuration and the context outlive the system. Throws InputError where the data are not
-  /// admissible, or the matrix cannot be what was asked for; EnvironmentError, Interrupted.
+  /// solution. The mesh, the team, the configuration and what `context` gives outlive the system. Throws InputError where the data
+  /// are not admissible, or the matrix cannot be what was asked for; EnvironmentError, Interrupted.
   System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context);
   System(System const&) = delete;  // another thread may look at it
   System& operator=(System const&) = delete;
@@ -117,7 +117,7 @@ private:
   /// The integrals of the basis functions of own rows.
   [[nodiscard]] HostVector<double> weights() const;
   /// The values at the unknowns around, from those of own rows; tied ones get those that they are tied to.
-  [[nodiscard]] HostVector<double> around_of_rows(HostVector<double> x) const;
+  [[nodiscard]] Field around_of_rows(Field x) const;
   /// 1 for unknowns around that have Dirichlet values, or are tied to others by the constraints; 0 for all others. It is local.
   [[nodiscard]] HostVector<double> fixed_around() const;
 
@@ -125,6 +125,7 @@ private:
   Team& team_;
   RunConfig const& config_;
   AssemblyPlan plan_;
+  ContextProvider context_;
   std::int64_t nnz_ = 0;
   Field b_;
   double integral_f_ = 0;

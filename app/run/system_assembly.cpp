@@ -71,7 +71,7 @@ std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix assembled, HostVector<std::in
 }  // namespace
 
 System::System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context, RowsAlone)
-    : mesh_(mesh), team_(team), config_(config), plan_(std::move(plan)) {
+    : mesh_(mesh), team_(team), config_(config), plan_(std::move(plan)), context_(context) {
   if (mesh.is_whole() && plan_.route == Route::lattices && plan_.format == Format::half_cds && mesh.whole.lattices == 0)
     plan_.route = Route::csr;  // the mesh could not be made of lattices, after all
   switch (plan_.route) {
@@ -179,7 +179,7 @@ void System::assemble_box(Context& context) {
       }
       auto const me = static_cast<std::size_t>(team_.rank());
       block_ = take_block(*system, around, mesh_.box->node_blocks().own[me], mesh_.places, context);
-      b_ = Field(std::move(block_->rhs));
+      b_ = std::move(block_->rhs);
     }
     elements_ = std::move(system);
     add_point_loads();
@@ -316,7 +316,7 @@ void System::assemble_own_lattices(Context& context) {
     block_ = std::move(rows.block);
   }
   nnz_ = mesh_.whole.nnz - sum_over(team_.communicator(), emptied);
-  b_ = Field(std::move(block_->rhs));
+  b_ = std::move(block_->rhs);
   lattices_ = std::move(lattices);
   team_.together([&] {
     if (plan_.source_on_host) {  // which gpu/elements has not seen

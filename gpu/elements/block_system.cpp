@@ -217,15 +217,9 @@ BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox c
   if (row_not_finite >= 0)
     if (std::int32_t const place = places[static_cast<std::size_t>(row_not_finite)]; place < n)
       result.local->row_not_finite = place;
-  CommonNodes const copied = common_nodes(own, around_nodes, own);
-  result.rhs.resize(static_cast<std::size_t>(n));
-  if (context.backend() == Backend::cpu) {
-    BlockKernels<double>::cpu().copy(context, copied, around.rhs().data(), result.rhs.data());
-  } else {
-    Array<double> rhs(context, n);
-    kernels_for<BlockKernels<double>>(context).copy(context, copied, around.rhs().data(), rhs.data());
-    rhs.download(std::span<double>(result.rhs));
-  }
+  Array<double> rhs(context, n);
+  kernels_for<BlockKernels<double>>(context).copy(context, common_nodes(own, around_nodes, own), around.rhs().data(), rhs.data());
+  result.rhs = Field(std::move(rhs));
   return result;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/node_box.hpp"
 #include "gpu/core/rank_rows.hpp"
@@ -19,7 +20,7 @@ struct BlockSystem {
   std::unique_ptr<Matrix> local;  ///< couplings of own nodes with each other: half_cds or matrix_free, where the box was assembled
   SplitRows rows;                 ///< the rim's, without `local`
   CsrMatrix rim_rows;             ///< the whole rows of the rim; columns are own rows, then ghosts
-  HostVector<double> rhs;
+  Field rhs;                      ///< of own rows
 };
 
 /// Own nodes that have neighbours which are not, by their places in `around`, the box of all these.

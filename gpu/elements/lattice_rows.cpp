@@ -144,7 +144,7 @@ LatticeRows rows_of_lattices(Communicator& ranks, SharedLattices& lattices, std:
   result.block.rim_rows = whole_rows(lattices, matrix, split);
   matrix.keep_rows(n, false);
   result.block.local = std::move(of_lattices);
-  result.block.rhs = sum_in_rows(ranks, lattices, rhs);
+  result.block.rhs = Field(sum_in_rows(ranks, lattices, rhs));
   return result;
 }
 
@@ -157,7 +157,7 @@ BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<SharedLattices
   stored.download(std::span<double>(diagonal));
   diagonal = sum_in_rows(ranks, *lattices, diagonal);
   BlockSystem result;
-  result.rhs = sum_in_rows(ranks, *lattices, rhs);
+  result.rhs = Field(sum_in_rows(ranks, *lattices, rhs));
   auto couplings = std::make_shared<CsrMatrix>();
   couplings->n_columns = result.rim_rows.n_columns = lattices->layout.n_unknowns - lattices->n_rows;
   couplings->row_ptr.push_back(0);

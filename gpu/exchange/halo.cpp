@@ -159,6 +159,17 @@ void Halo<T>::add(T alpha, Pointer<T> y) {
   kernels_.add(context_, sums, rows_.data(), alpha, come, y);
 }
 
+Array<double> with_ghosts(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors,
+                          Array<double> const& own) {
+  std::int64_t n = own.size();
+  for (RankNeighbor const& neighbor : neighbors)
+    n += neighbor.n_ghosts;
+  Array<double> all(context, n);
+  context.copy(all.data(), own.data(), own.bytes());
+  Halo<double>(context, ranks, HaloPlaces(own.size(), neighbors)).fill(all.data());
+  return all;
+}
+
 template class Halo<float>;
 template class Halo<double>;
 template class Halo<DoubleDouble>;

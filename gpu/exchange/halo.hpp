@@ -14,6 +14,11 @@
 
 namespace poisson {
 
+/// Own entries and then those of the ghosts of these neighbours, which own them. Both vectors are in the backend's memory.
+/// Collective. Throws OutOfMemoryError.
+[[nodiscard]] Array<double> with_ghosts(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors,
+                                        Array<double> const& own);
+
 /// The places, in the vectors of this rank, of entries that it shares with other ranks. A rank is not among its own neighbours.
 /// What `own` of one rank names for another one stands, in the same order, at the places that `ghosts` of that one names.
 struct HaloPlaces {

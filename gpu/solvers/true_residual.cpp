@@ -5,11 +5,17 @@
 #include "gpu/core/double_double.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/formats/csr.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/check.hpp"
 #include "gpu/kernels/fields.hpp"
+#include "gpu/kernels/rim.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <utility>
 
 namespace poisson {
@@ -87,32 +93,9 @@ void CsrResidualCheck::residual(std::span<double const> x, std::span<double cons
 
 void StoredResidualCheck::residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
                                    std::span<double> r) const {
-  Context& context = matrix_.context();
-  if (context.backend() == Backend::cpu) {
-    if (matrix_.residual(x.data(), x_low.empty() ? nullptr : x_low.data(), b.data(), r.data()))
-      return;
-  } else {
-    Array<double> const of_x(context, x), of_low(context, x_low), of_b(context, b);
-    Array<double> of_r(context, n_rows());
-    if (matrix_.residual(of_x.data(), x_low.empty() ? nullptr : of_low.data(), of_b.data(), of_r.data())) {
-      of_r.download(r);
-      return;
-    }
-  }
-  CsrMatrix const csr = matrix_.to_csr();
-  CsrResidualCheck(csr).residual(x, x_low, b, r);
-}
-
-void BlockResidualCheck::residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
-                                  std::span<double> r) const {
-  auto const n = static_cast<std::size_t>(n_rows());
-  StoredResidualCheck(local_).residual(x.first(n), x_low.empty() ? x_low : x_low.first(n), b, r);
-  std::vector<double> of_b, of_r(rim_.size());
-  for (std::int32_t const row : rim_)
-    of_b.push_back(b[static_cast<std::size_t>(row)]);
-  CsrResidualCheck(rim_rows_).residual(x, x_low, of_b, of_r);
-  for (std::size_t i = 0; i < rim_.size(); ++i)
-    r[static_cast<std::size_t>(rim_[i])] = of_r[i];
+  auto const field = [](std::span<double const> values) { return Field(HostVector<double>(values.begin(), values.end())); };
+  Field const result = stored_residual(matrix_, field(b), field(x), field(x_low));
+  std::copy(result.host().begin(), result.host().end(), r.begin());
 }
 
 HostVector<double> residual_of(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
@@ -156,6 +139,27 @@ Field stored_residual(Matrix const& matrix, Field const& b, Field const& x, Fiel
   HostVector<double> host(static_cast<std::size_t>(matrix.n_rows()));
   CsrResidualCheck(csr).residual(x.host(), x_low.host(), b.host(), host);
   return Field(std::move(host));
+}
+
+Field stored_residual(Matrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& rim_rows, Field const& b,
+                      Field const& x, Field const& x_low) {
+  Field r = stored_residual(local, b, x, x_low);
+  if (rim.empty())
+    return r;
+  Context& context = local.context();
+  auto const& kernels = kernels_for<RimKernels<double>>(context);
+  std::int64_t const n = std::ssize(rim);
+  Array<std::int32_t> const rows(context, rim);
+  Array<double> of_b(context, n), of_r(context, n);
+  std::optional<Csr> on_device;
+  CsrView const view = context.backend() == Backend::cpu
+                           ? view_of(rim_rows)
+                           : on_device.emplace(std::make_shared<CsrMatrix const>(rim_rows), context).view();
+  kernels.pack(context, n, rows.data(), b.on(context).data(), of_b.data());
+  kernels_for<CheckKernels>(context).residual(context, view, x.on(context).data(),
+                                              x_low.empty() ? nullptr : x_low.on(context).data(), of_b.data(), of_r.data());
+  kernels.put(context, n, rows.data(), of_r.data(), r.change_on(context).data());
+  return r;
 }
 
 double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b, std::span<double const> x_low) {

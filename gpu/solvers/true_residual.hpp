@@ -55,24 +55,6 @@ private:
   Matrix const& matrix_;
 };
 
-/// Computes residuals of the rows of a rank. Rows of the rim are taken from their entries, ghosts among them. Other rows are taken
-/// as they are stored in `local`, the block of own rows. x has the ghosts after own entries. Precondition: the arguments outlive
-/// it.
-class BlockResidualCheck final : public ResidualCheck {
-public:
-  BlockResidualCheck(Matrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& rim_rows)
-      : local_(local), rim_(rim), rim_rows_(rim_rows) {}
-  [[nodiscard]] std::int64_t n_rows() const override { return local_.n_rows(); }
-  [[nodiscard]] std::int64_t n_columns() const override { return rim_rows_.n_columns; }
-  void residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
-                std::span<double> r) const override;
-
-private:
-  Matrix const& local_;
-  std::span<std::int32_t const> rim_;
-  CsrMatrix const& rim_rows_;
-};
-
 struct ResidualNorms {
   double relative = 0;  ///< ||r|| / ||b||
   /// ||D^-1/2 r|| / ||D^-1/2 b|| with the absolute values of the main diagonal D, of which rows with small entries count as much as
@@ -95,6 +77,10 @@ struct ResidualNorms {
 /// Computes b - A (x + x_low), in double-double arithmetic, from the entries as they are stored, where they are; see
 /// StoredResidualCheck. x_low may be empty. Precondition: sizes fit.
 [[nodiscard]] Field stored_residual(Matrix const& matrix, Field const& b, Field const& x, Field const& x_low);
+/// The same for the rows of a rank. Rows of the rim are taken from their entries, in host memory, ghosts among them; other rows as
+/// they are stored in `local`, the block of own rows. x and x_low have the ghosts after own entries.
+[[nodiscard]] Field stored_residual(Matrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& rim_rows,
+                                    Field const& b, Field const& x, Field const& x_low);
 /// That residual itself, b - A (x + x_low). Throws as true_residual.
 [[nodiscard]] HostVector<double> residual_of(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
                                              std::span<double const> x_low = {});

@@ -105,6 +105,22 @@ TEST(Halo, BringsNodesOfSeveralVectorsFromTheirOwners) {
     });
 }
 
+TEST(Halo, PutsGhostsBehindOwnEntries) {
+  constexpr int size = 4, without_rows = 2;
+  ThreadRanks::run(size, [&](Communicator& ranks) {
+    auto const context = make_context(Backend::cpu);
+    auto const entries = [](int rank) { return numbers(rank == without_rows ? 0 : 3, 10.0 * rank); };
+    std::vector<RankNeighbor> neighbors;
+    std::vector<double> expected = entries(ranks.rank());
+    for (int other = 0; other < size && ranks.rank() != without_rows; ++other)
+      if (other != ranks.rank() && other != without_rows) {
+        neighbors.push_back({other, {2, 0}, 2});
+        expected.insert(expected.end(), {10.0 * other + 2, 10.0 * other});
+      }
+    EXPECT_EQ(downloaded(with_ghosts(*context, ranks, neighbors, uploaded(*context, entries(ranks.rank())))), expected);
+  });
+}
+
 // Every rank has a ghost of each row of rank 1. In another order the sums would have other bits.
 TEST(Halo, AddsWhatComesInTheOrderOfRanks) {
   constexpr int size = 5, owner = 1;

@@ -77,7 +77,7 @@ RankCase rank_case(Shared const& which, Communicator& ranks, Context& context) {
   result.emptied = rows.emptied;
   result.rim_rows = rows.block.rim_rows;
   result.rim = rows.block.rows.rim;
-  result.rhs = rows.block.rhs;
+  result.rhs = rows.block.rhs.take_host();
   result.matrix = std::make_unique<RankMatrix>(std::move(rows.block.local), rows.block.rows, lattices->neighbors, ranks, lattices);
   return result;
 }
