@@ -763,8 +763,7 @@ SourceFindings Discretization::source_findings() const {
 }
 
 SourceFindings Discretization::source_findings(double absolute, SourceLines const& lines) const {
-  Space const& space = impl_->space;
-  return check_source(space, impl_->element, impl_->data, {0, absolute}, largest_cells(space, impl_->element, impl_->data, lines));
+  return check_source(impl_->space, impl_->element, impl_->data, absolute, lines);
 }
 
 ErrorNorms Discretization::errors(std::span<double const> u) const {
@@ -789,7 +788,7 @@ CsrMatrix Discretization::prolongation_of_order_one() const {
 }
 
 bool Discretization::is_pure_neumann() const {
-  return assembly::is_pure_neumann(impl_->space, impl_->element, impl_->data);
+  return impl_->is_pure_neumann();
 }
 
 bool Discretization::is_natural(unsigned boundary_id) const {

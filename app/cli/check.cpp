@@ -179,10 +179,7 @@ void print_parts(RunConfig const& config, CaseForecast const& forecast, std::ost
         assembly::MeshPart const& part = list.at(id);
         sum.count += part.count;
         sum.size += part.size;
-        for (std::size_t d = 0; d < 3; ++d) {
-          sum.extent.low[d] = std::min(sum.extent.low[d], part.extent.low[d]);
-          sum.extent.high[d] = std::max(sum.extent.high[d], part.extent.high[d]);
-        }
+        sum.extent.add(part.extent);
       }
       table.push_back({std::to_string(group.id), group.name.empty() ? "-" : group.name, with_thousands(sum.count),
                        number_text(sum.size, 6), point(sum.extent.low), point(sum.extent.high)});

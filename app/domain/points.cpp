@@ -184,13 +184,7 @@ assembly::Extent extent_of(Domain const& mesh, Team& team) {
       extent = mesh.own->extent();
   });
   return combined(
-      team.communicator(), extent,
-      [](assembly::Extent& whole, assembly::Extent const& part) {
-        for (std::size_t d = 0; d < 3; ++d) {
-          whole.low[d] = std::min(whole.low[d], part.low[d]);
-          whole.high[d] = std::max(whole.high[d], part.high[d]);
-        }
-      },
+      team.communicator(), extent, [](assembly::Extent& whole, assembly::Extent const& part) { whole.add(part); },
       Communicator::Order::of_ranks);
 }
 

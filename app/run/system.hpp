@@ -142,6 +142,7 @@ private:
   std::optional<FieldSums> source_;        ///< of own cells
   HostVector<double> largest_of_lines_{};  ///< ElementSystem::largest_source_of_lines
   Array<double> coordinates_{};            ///< of lattices, where a device keeps them for element_solution
+  ElementSystem::SourceLattice source_lattice_{};
   std::optional<LoweredProblem> lowered_;  ///< for order_one, where it was at hand
   HostVector<std::uint8_t> fixed_of_box_;  ///< of cells of a box: see OrderOne
   // These are about periodic boundaries on several ranks: see TiedRows.

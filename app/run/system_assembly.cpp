@@ -166,6 +166,7 @@ void System::assemble_box(Context& context) {
     }
     source_ = system->source();
     largest_of_lines_ = system->largest_source_of_lines();
+    source_lattice_ = system->source_lattice();
     anchored_ = system->anchored();
     if (mesh_.is_whole()) {
       b_ = system->take_rhs();

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -58,7 +59,8 @@ struct Tables {
   std::array<std::vector<int>, 6> face_nodes;
 };
 
-/// One cell after the other, with what a thread needs of its own.
+/// One cell after the other, with what a thread needs of its own. Cells of a box have a map that is written down, and loops over
+/// the eight functions of order 1 have a constant length: most of the time of fluxes goes there.
 class Cell {
 public:
   Cell(Space const& space, ReferenceElement const& element, Tables const& tables, ProblemData const& problem,
@@ -71,12 +73,28 @@ public:
         geometry_(space),
         u_(u),
         u_low_(u_low),
-        local_(space.n_local) {}
+        local_(space.n_local),
+        on_box_(space.box.has_value()) {}
 
   void reset(std::int64_t cell) {
-    cell_ = cell;
     space_.dofs(cell, dofs.data());
-    geometry_.reset(cell, dofs.data());
+    if (on_box_) {
+      auto const index = space_.box_cell(cell);
+      for (int d = 0; d < 3; ++d) {
+        low_[d] = space_.box_coordinate(d, index[d] * space_.order);
+        high_[d] = space_.box_coordinate(d, (index[d] + 1) * space_.order);
+      }
+    } else {
+      geometry_.reset(cell, dofs.data());
+    }
+    if (unsigned const material = space_.material(cell); coefficient_ == nullptr || material != material_) {
+      material_ = material;
+      coefficient_ = &data.coefficient(material);
+      density_ = &data.source(material);
+      constant_k_.reset();
+      if (coefficient_->is_constant())
+        constant_k_ = (*coefficient_)(middle(), material);
+    }
     // Less the first value, which no gradient sees: what is left has all its digits.
     base_ = u_[dofs[0]];
     for (std::size_t i = 0; i < local_.size(); ++i)
@@ -93,7 +111,7 @@ public:
   };
   [[nodiscard]] FacePoint face_point(int face, int q) const {
     PointTables const &shape = tables_.face_shape[face], &map = tables_.face_map[face];
-    auto const at = place(map, q);
+    auto const at = place(map, q, element_.face_points[face][q]);
     int const d = face / 2;
     double const sign = face % 2 == 0 ? -1 : 1;
     Point3 const normal{sign * at.cofactors[d], sign * at.cofactors[3 + d], sign * at.cofactors[6 + d]};  // times dS
@@ -108,36 +126,23 @@ public:
 
   /// -k grad u at a point of a face.
   [[nodiscard]] Point3 flux(int face, int q) const {
-    auto const inwards = conduct(place(tables_.face_map[face], q), gradient(tables_.face_shape[face], q), true);
+    auto const inwards =
+        conduct(place(tables_.face_map[face], q, element_.face_points[face][q]), gradient(tables_.face_shape[face], q), true);
     return {-inwards[0], -inwards[1], -inwards[2]};
   }
 
   /// int k grad u . grad phi_i - int f phi_i over the cell, for all of its unknowns.
   void residual(std::vector<double>& out) const {
-    out.assign(local_.size(), 0);
-    PointTables const &shape = tables_.shape, &map = tables_.map;
-    Function const& density = data.source(space_.material(cell_));
-    int const n = space_.n_local;
-    for (int q = 0; q < shape.n_points; ++q) {
-      auto const at = place(map, q);
-      double const weight = element_.weights[q], f = weight * at.determinant * density.finite(at.x, "the source");
-      auto const flux = conduct(at, gradient(shape, q));
-      Point3 reference{};  // det J J^-1 flux
-      for (int d = 0; d < 3; ++d)
-        reference[d] = weight * (at.cofactors[d] * flux[0] + at.cofactors[3 + d] * flux[1] + at.cofactors[6 + d] * flux[2]);
-      double const* const value = shape.values.data() + static_cast<std::size_t>(q) * n;
-      double const* const g = shape.gradients.data() + 3 * static_cast<std::size_t>(q) * n;
-      for (int i = 0; i < n; ++i)
-        out[i] += reference[0] * g[i] + reference[1] * g[n + i] + reference[2] * g[2 * n + i] - f * value[i];
-    }
+    if (space_.n_local == 8)
+      residual<8>(out);
+    else
+      residual<0>(out);
   }
 
   /// Extends the range by that of k at the points of the cell.
   void range_of_k(double& smallest, double& largest) const {
-    unsigned const material = space_.material(cell_);
-    auto const& coefficient = data.coefficient(material);
-    for (int q = 0; q < (coefficient.is_constant() ? 1 : tables_.shape.n_points); ++q) {
-      Tensor const k = coefficient(place(tables_.map, q).x, material);
+    for (int q = 0; q < (constant_k_ ? 1 : tables_.shape.n_points); ++q) {
+      Tensor const k = constant_k_ ? *constant_k_ : (*coefficient_)(place(tables_.map, q, element_.volume_points[q]).x, material_);
       smallest = std::min({smallest, k.xx(), k.yy(), k.zz()});
       largest = std::max({largest, k.xx(), k.yy(), k.zz()});
     }
@@ -152,7 +157,16 @@ private:
     std::array<double, 9> cofactors;  ///< det J J^-T
     double determinant;
   };
-  [[nodiscard]] Place place(PointTables const& map, int q) const {
+  /// At point q of the tables, whose reference coordinates these are.
+  [[nodiscard]] Place place(PointTables const& map, int q, Point3 const& reference) const {
+    if (on_box_) {
+      Point3 x{}, edge{};
+      for (int d = 0; d < 3; ++d) {
+        x[d] = (1 - reference[d]) * low_[d] + reference[d] * high_[d];
+        edge[d] = high_[d] - low_[d];
+      }
+      return {x, {edge[1] * edge[2], 0, 0, 0, edge[0] * edge[2], 0, 0, 0, edge[0] * edge[1]}, edge[0] * edge[1] * edge[2]};
+    }
     auto const n = static_cast<std::size_t>(geometry_.n_nodes());
     auto const j = geometry_.jacobian(map.gradients.data() + 3 * static_cast<std::size_t>(q) * n);
     auto const c = cofactors(j);
@@ -160,22 +174,51 @@ private:
   }
   /// The gradient of u with respect to reference coordinates.
   [[nodiscard]] Point3 gradient(PointTables const& shape, int q) const {
+    return space_.n_local == 8 ? gradient<8>(shape, q) : gradient<0>(shape, q);
+  }
+  /// `fixed`: n_local, or 0 where it is not known here.
+  template <int fixed>
+  [[nodiscard]] Point3 gradient(PointTables const& shape, int q) const {
+    int const n = fixed > 0 ? fixed : space_.n_local;
     Point3 g{};
     for (int d = 0; d < 3; ++d) {
-      double const* const row = shape.gradients.data() + (3 * static_cast<std::size_t>(q) + d) * space_.n_local;
-      for (int i = 0; i < space_.n_local; ++i)
+      double const* const row = shape.gradients.data() + (3 * static_cast<std::size_t>(q) + d) * n;
+      for (int i = 0; i < n; ++i)
         g[d] += row[i] * local_[i];
     }
     return g;
   }
+  template <int fixed>
+  void residual(std::vector<double>& out) const {
+    out.assign(local_.size(), 0);
+    PointTables const &shape = tables_.shape, &map = tables_.map;
+    int const n = fixed > 0 ? fixed : space_.n_local;
+    for (int q = 0; q < shape.n_points; ++q) {
+      auto const at = place(map, q, element_.volume_points[q]);
+      double const weight = element_.weights[q], f = weight * at.determinant * density_->finite(at.x, "the source");
+      auto const flux = conduct(at, gradient<fixed>(shape, q));
+      Point3 reference{};  // det J J^-1 flux
+      for (int d = 0; d < 3; ++d)
+        reference[d] = weight * (at.cofactors[d] * flux[0] + at.cofactors[3 + d] * flux[1] + at.cofactors[6 + d] * flux[2]);
+      double const* const value = shape.values.data() + static_cast<std::size_t>(q) * n;
+      double const* const g = shape.gradients.data() + 3 * static_cast<std::size_t>(q) * n;
+      for (int i = 0; i < n; ++i)
+        out[i] += reference[0] * g[i] + reference[1] * g[n + i] + reference[2] * g[2 * n + i] - f * value[i];
+    }
+  }
   /// k grad u; k of this cell, where the place is on its surface.
   [[nodiscard]] Point3 conduct(Place const& at, Point3 const& g, bool on_surface = false) const {
-    unsigned const material = space_.material(cell_);
     Point3 real{};
     for (int d = 0; d < 3; ++d)
       real[d] = (at.cofactors[3 * d] * g[0] + at.cofactors[3 * d + 1] * g[1] + at.cofactors[3 * d + 2] * g[2]) / at.determinant;
-    Coefficient const& k = data.coefficient(material);
-    return (on_surface ? k.seen_from(geometry_.middle(), at.x, material) : k(at.x, material)) * real;
+    if (constant_k_)
+      return *constant_k_ * real;
+    return (on_surface ? coefficient_->seen_from(middle(), at.x, material_) : (*coefficient_)(at.x, material_)) * real;
+  }
+  [[nodiscard]] Point3 middle() const {
+    if (!on_box_)
+      return geometry_.middle();
+    return {(low_[0] + high_[0]) / 2, (low_[1] + high_[1]) / 2, (low_[2] + high_[2]) / 2};
   }
 
   Space const& space_;
@@ -185,7 +228,12 @@ private:
   std::span<double const> u_, u_low_;
   std::vector<double> local_;  ///< u at the unknowns less base_
   double base_ = 0;
-  std::int64_t cell_ = 0;
+  bool on_box_;
+  Point3 low_{}, high_{};  ///< the corners of a cell of a box
+  unsigned material_ = 0;
+  Coefficient const* coefficient_ = nullptr;  ///< of the material, as the source and a k that is constant
+  Function const* density_ = nullptr;
+  std::optional<Tensor> constant_k_;
 };
 
 /// The cells of a box, x fastest, that have a face in common with its surface.
@@ -364,12 +412,15 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
       return;
     }
     auto const [begin, end] = part(n_faces, faces_per_part, p);
+    std::vector<double> flux, weight;
+    sums.shares.reserve(static_cast<std::size_t>((end - begin) * (element.order + 1) * (element.order + 1)));
     for (auto i = begin; i < end; ++i) {
       BoundaryFace const& face = space.boundary_faces[i];
       cell.reset(face.cell);
       auto const& condition = cell.data.boundary_at(face.boundary_id);
       auto const& nodes = tables.face_nodes[face.face];
-      std::vector<double> flux(nodes.size(), 0), weight(nodes.size(), 0);
+      flux.assign(nodes.size(), 0);
+      weight.assign(nodes.size(), 0);
       bool const face_counts = counted_cells.empty() || counted_cells[face.cell] != 0;
       BoundaryFlux not_counted;
       BoundaryFlux& known = face_counts ? sums.known[face.boundary_id] : not_counted;
@@ -435,10 +486,11 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
   };
   // Nodes on periodic boundaries, and those that have sides: of free surfaces, but for the former.
   std::vector<std::uint8_t> is_periodic(n_fixed, 0), has_sides(n_fixed, 0);
-  for_shares([&](FaceShare const& share, std::int32_t at) {
-    if (!share.inside && data.boundary_at(share.id).type == BoundaryType::periodic)
-      is_periodic[at] = 1;
-  });
+  if (data.has_periodic_boundaries())
+    for_shares([&](FaceShare const& share, std::int32_t at) {
+      if (!share.inside && data.boundary_at(share.id).type == BoundaryType::periodic)
+        is_periodic[at] = 1;
+    });
   for (FaceSums const& sums : parts)
     for (FreeShare const& share : sums.free)
       if (std::int32_t const at = place[share.unknown]; at >= 0 && is_periodic[at] == 0)
@@ -529,6 +581,7 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
   });
   using Boundary = std::pair<unsigned, bool>;  // id, and whether it is a surface inside the mesh
   std::map<Boundary, double> conormal;
+  std::pair<Boundary const, double>* last = nullptr;  // most shares are of the boundary of the share before
   std::map<std::pair<std::int32_t, Boundary>, PeriodicFlux> periodic;
   std::vector<Flow> flows;        // of nodes that have sides
   std::vector<Boundary> flow_of;  // the boundary that they leave through
@@ -542,7 +595,9 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
       return;
     }
     if (is_periodic[at] == 0) {
-      conormal[boundary] += share.flux + share.weight / weight[at] * rest[at];
+      if (last == nullptr || last->first != boundary)
+        last = &*conormal.try_emplace(boundary, 0).first;
+      last->second += share.flux + share.weight / weight[at] * rest[at];
       return;
     }
     PeriodicFlux& flux = periodic[{share.unknown, boundary}];

@@ -158,6 +158,17 @@ struct ExtremePlaces {
 /// An axis-aligned box.
 struct Extent {
   std::array<double, 3> low{}, high{};
+  /// Becomes as large as a point needs.
+  void add(std::array<double, 3> const& x) {
+    for (std::size_t d = 0; d < 3; ++d) {
+      low[d] = std::min(low[d], x[d]);
+      high[d] = std::max(high[d], x[d]);
+    }
+  }
+  void add(Extent const& other) {
+    add(other.low);
+    add(other.high);
+  }
 };
 
 /// A boundary of the mesh, or a material.

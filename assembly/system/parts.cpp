@@ -15,13 +15,6 @@ namespace {
 constexpr std::int64_t faces_of_part = 256;
 using Parts = std::map<unsigned, MeshPart>;
 
-void add_point(Extent& extent, Point3 const& x) {
-  for (std::size_t d = 0; d < 3; ++d) {
-    extent.low[d] = std::min(extent.low[d], x[d]);
-    extent.high[d] = std::max(extent.high[d], x[d]);
-  }
-}
-
 /// Adds up what pieces of the mesh have found, in their order.
 Parts sum_of(std::vector<Parts> const& pieces) {
   Parts sum;
@@ -30,8 +23,7 @@ Parts sum_of(std::vector<Parts> const& pieces) {
       MeshPart& total = sum[id];
       total.count += part.count;
       total.size += part.size;
-      add_point(total.extent, part.extent.low);
-      add_point(total.extent, part.extent.high);
+      total.extent.add(part.extent);
     }
   return sum;
 }
@@ -74,7 +66,7 @@ MeshParts mesh_parts(Space const& space, ReferenceElement const& element) {
       of_id.size += element.face_weights[q] * std::hypot(j[d], j[3 + d], j[6 + d]);
     }
     for (int const node : face_nodes[face])
-      add_point(of_id.extent, space.point(cell.dofs[node]));
+      of_id.extent.add(space.point(cell.dofs[node]));
   };
   auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
   std::vector<Parts> of_faces(n_parts(n_faces, faces_of_part));
@@ -107,7 +99,7 @@ MeshParts mesh_parts(Space const& space, ReferenceElement const& element) {
         of_id.size += element.weights[q] * det;
       }
       for (std::int32_t const dof : cell.dofs)
-        add_point(of_id.extent, space.point(dof));
+        of_id.extent.add(space.point(dof));
     }
   });
   return {sum_of(of_faces), sum_of(of_cells), std::move(surfaces)};

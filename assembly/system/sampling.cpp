@@ -239,25 +239,17 @@ Extent extent_of(Space const& space) {
     }
     return extent;
   }
-  auto const extend = [](Extent& by, Point3 const& low, Point3 const& high) {
-    for (std::size_t d = 0; d < 3; ++d) {
-      by.low[d] = std::min(by.low[d], low[d]);
-      by.high[d] = std::max(by.high[d], high[d]);
-    }
-  };
-  constexpr std::int64_t size = 1 << 16;
-  std::vector<Extent> parts(static_cast<std::size_t>(n_parts(space.n_dofs, size)), extent);
-  parallel_for(std::ssize(parts), [&](std::int64_t const p) {
-    auto const [begin, end] = part(space.n_dofs, size, p);
-    Extent of_part = parts[static_cast<std::size_t>(p)];
-    for (auto dof = begin; dof < end; ++dof) {
-      Point3 const x = space.point(dof);
-      extend(of_part, x, x);
-    }
-    parts[static_cast<std::size_t>(p)] = of_part;
+  constexpr std::int64_t at_once = 1 << 16;
+  std::vector<Extent> of_parts(static_cast<std::size_t>(n_parts(space.n_dofs, at_once)), extent);
+  parallel_for(std::ssize(of_parts), [&](std::int64_t const p) {
+    auto const [begin, end] = part(space.n_dofs, at_once, p);
+    Extent of_part = of_parts[static_cast<std::size_t>(p)];
+    for (auto dof = begin; dof < end; ++dof)
+      of_part.add(space.point(dof));
+    of_parts[static_cast<std::size_t>(p)] = of_part;
   });
-  for (Extent const& of_part : parts)
-    extend(extent, of_part.low, of_part.high);
+  for (Extent const& of_part : of_parts)
+    extent.add(of_part);
   return extent;
 }
 
@@ -481,6 +473,8 @@ std::vector<LocatedPoint> find_cells(Space const& space, ReferenceElement const&
 }  // namespace
 
 std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points, double near) {
+  if (points.empty())  // the search would visit every cell all the same
+    return {};
   std::vector<LocatedPoint> result = find_cells(space, element, points);
   if (!(near > 0))
     return result;

@@ -156,6 +156,15 @@ private:
   std::vector<Piece> pieces_;
 };
 
+/// Reference coordinates of m + 1 points, evenly from one side of a cell to the other, per direction.
+std::array<std::vector<double>, 3> lattice_of(int m) {
+  std::array<std::vector<double>, 3> at;
+  for (auto& a : at)
+    for (int i = 0; i <= m; ++i)
+      a.push_back(static_cast<double>(i) / m);
+  return at;
+}
+
 /// Cells in which a lattice of points finds the largest |f|: peaks may lie between the points of the quadrature, and its values
 /// then know nothing of them. The lattice has the vertices of the cells, where people like to place things.
 std::vector<LargestCells::Entry> cells_by_lattice(Space const& space, ReferenceElement const& element, ProblemData const& data) {
@@ -165,10 +174,7 @@ std::vector<LargestCells::Entry> cells_by_lattice(Space const& space, ReferenceE
   while (m > 1 && points() > budget)
     m /= 2;
   std::int64_t const stride = n_parts(points(), budget);
-  std::array<std::vector<double>, 3> at;
-  for (auto& a : at)
-    for (int i = 0; i <= m; ++i)
-      a.push_back(static_cast<double>(i) / m);
+  auto const at = lattice_of(m);
   std::vector<LargestCells> largest(n_parts(space.n_cells, space.cells_per_part), LargestCells(most_cells_of_part));
   parallel_for(
       static_cast<std::int64_t>(largest.size()), [&] { return CellSamples(space, element, data); },
@@ -188,6 +194,21 @@ std::vector<LargestCells::Entry> cells_by_lattice(Space const& space, ReferenceE
     for (auto const& entry : of_part.entries())
       all.offer(entry.cell, entry.amount);
   return all.entries();
+}
+
+/// The cells with the largest amounts, from those lines of cells that hold the largest ones.
+template <class AmountOf>
+std::vector<LargestCells::Entry> largest_of_lines(SourceLines const& lines, std::vector<double> const& largest, std::size_t most,
+                                                  AmountOf const& amount_of) {
+  LargestCells chosen(most), cells(most);
+  for (std::size_t line = 0; line < largest.size(); ++line)
+    chosen.offer(static_cast<std::int64_t>(line), largest[line]);
+  for (auto const& [amount, line] : chosen.entries())
+    for (std::int64_t i = 0; i < lines.length; ++i) {
+      std::int64_t const cell = lines.cell(line, i);
+      cells.offer(cell, amount_of(cell));
+    }
+  return cells.entries();
 }
 
 /// Finer integrals over some cells, refined where that changes most.
@@ -311,29 +332,15 @@ void LargestCells::offer(std::int64_t cell, double amount) {
   entries_.insert(at, {amount, cell});
 }
 
-std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                               SourceLines const& lines) {
-  LargestCells chosen(most_candidates), cells(most_candidates);
-  for (std::size_t line = 0; line < lines.largest.size(); ++line)
-    chosen.offer(static_cast<std::int64_t>(line), lines.largest[line]);
-  CellSamples samples(space, element, data);
-  PieceQuadrature as_assembled(samples, 1, element.n_gauss());
-  for (auto const& [amount, line] : chosen.entries())
-    for (std::int64_t i = 0; i < lines.length; ++i) {
-      std::int64_t const cell = lines.cell(line, i);
-      cells.offer(cell, as_assembled.total(cell).absolute);
-    }
-  return cells.entries();
-}
+namespace {
 
-SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data, SourceSums const& sums,
-                            std::vector<LargestCells::Entry> const& most) {
+/// `at_lattice`: cells where a lattice of points finds the largest |f|.
+SourceFindings check_cells(Space const& space, ReferenceElement const& element, ProblemData const& data, double absolute,
+                           std::vector<LargestCells::Entry> const& most, std::vector<LargestCells::Entry> const& at_lattice) {
   SourceFindings found;
-  found.absolute = sums.absolute;
-  if (data.constant_source())
-    return found;
-  AdaptiveIntegrals adaptive(space, element, data, sums.absolute);
-  for (auto const& [value, cell] : cells_by_lattice(space, element, data))
+  found.absolute = absolute;
+  AdaptiveIntegrals adaptive(space, element, data, absolute);
+  for (auto const& [value, cell] : at_lattice)
     adaptive.add(cell, value);
   LargestCells candidates(most_candidates);
   for (auto const& [amount, cell] : most)
@@ -348,6 +355,33 @@ SourceFindings check_source(Space const& space, ReferenceElement const& element,
   add_even_defect(
       space, element, data, [&](std::int64_t cell) { return adaptive.has(cell); }, found);
   return found;
+}
+
+}  // namespace
+
+SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data, SourceSums const& sums,
+                            std::vector<LargestCells::Entry> const& most) {
+  if (data.constant_source())
+    return {.absolute = sums.absolute};
+  return check_cells(space, element, data, sums.absolute, most, cells_by_lattice(space, element, data));
+}
+
+SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data, double absolute,
+                            SourceLines const& lines) {
+  if (data.constant_source())
+    return {.absolute = absolute};
+  CellSamples samples(space, element, data);
+  PieceQuadrature as_assembled(samples, 1, element.n_gauss());
+  auto const most =
+      largest_of_lines(lines, lines.largest, most_candidates, [&](std::int64_t cell) { return as_assembled.total(cell).absolute; });
+  if (lines.largest_of_lattice.empty())
+    return check_cells(space, element, data, absolute, most, cells_by_lattice(space, element, data));
+  auto const lattice = lattice_of(lines.lattice_steps);
+  return check_cells(space, element, data, absolute, most,
+                     largest_of_lines(lines, lines.largest_of_lattice, most_hidden, [&](std::int64_t cell) {
+                       samples.sample(cell, lattice, false);
+                       return std::abs(samples.values[samples.largest()]);
+                     }));
 }
 
 SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data) {

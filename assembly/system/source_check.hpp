@@ -37,15 +37,16 @@ struct SourceSums {
 /// Compares the assembly's quadrature of f with finer ones. Cells with the largest integrals of |f| (`most`) and cells where a
 /// lattice of points finds large values are integrated adaptively; a sample of the other cells with more points. The mesh is too
 /// coarse for the source where the integrals of f or |f| differ by more than a tenth, or those of single cells by more than a third
-/// on average. It costs 1/16 of the assembly's evaluations of f, and at least some hundred thousand. A peak that vanishes at every
+/// on average. It costs 1/16 of the assembly's evaluations of f, 1/8 where the
+/// backend makes the lattice, and at least some hundred thousand. A peak that vanishes at every
 /// point of evaluation is not found (docs/theory.md).
 [[nodiscard]] SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                           SourceSums const& sums, std::vector<LargestCells::Entry> const& most);
+/// Takes the cells with the largest integrals, and what the lattice says where that is known, from those lines of cells that hold
+/// the largest. `absolute`: the integral of |f|.
+[[nodiscard]] SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                          double absolute, SourceLines const& lines);
 /// Checks a source of whose integrals nothing is known. It evaluates f once more where the assembly does.
 [[nodiscard]] SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data);
-
-/// The cells with the largest integrals of |f|, from those lines of cells that hold the largest.
-[[nodiscard]] std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElement const& element,
-                                                             ProblemData const& data, SourceLines const& lines);
 
 }  // namespace poisson::assembly

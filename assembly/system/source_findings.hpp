@@ -8,9 +8,13 @@
 
 namespace poisson::assembly {
 
-/// Lines of cells, and of each the largest integral of |f| over one of its cells.
+/// Lines of cells, and where on them |f| is large.
 struct SourceLines {
-  std::vector<double> largest{};
+  std::vector<double> largest{};  ///< of each line the largest integral of |f| over one of its cells
+  /// Of each line the largest |f| at lattice_steps + 1 points per direction of its cells, among them the vertices. Empty: not
+  /// known.
+  std::vector<double> largest_of_lattice{};
+  int lattice_steps = 1;
   std::int64_t length = 1;                                                ///< cells of a line
   std::function<std::int64_t(std::int64_t line, std::int64_t i)> cell{};  ///< number of its i-th one
 };

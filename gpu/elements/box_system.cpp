@@ -32,6 +32,23 @@ int fields_of(BoxProblem const& problem) {
   return fields;
 }
 
+/// The lattice has so many points at least, where its steps may be so small, and otherwise half as many as there are cells, but at
+/// least the vertices.
+constexpr std::int64_t least_lattice_points = 1 << 17;
+
+int lattice_steps(std::array<std::int64_t, 3> const& cells) {
+  std::int64_t const budget = std::max(least_lattice_points, cells[0] * cells[1] * cells[2] / 2);
+  int steps = 8;
+  while (steps > 1 && (steps * cells[0] + 1) * (steps * cells[1] + 1) * (steps * cells[2] + 1) > budget)
+    steps /= 2;
+  return steps;
+}
+
+std::int64_t lattice_points(std::array<std::int64_t, 3> const& cells, std::int64_t planes) {
+  std::int64_t const steps = lattice_steps(cells);
+  return (steps * cells[0] + 1) * (steps * cells[1] + 1) * (steps * std::min(planes, cells[2]) + 1);
+}
+
 }  // namespace
 
 bool BoxSystem::fits(std::array<std::int64_t, 3> const& cells) {
@@ -60,7 +77,9 @@ std::int64_t BoxSystem::peak_bytes(std::array<std::int64_t, 3> const& cells, int
     inner *= n - 1;
   }
   std::int64_t const matrix = format == Format::half_cds ? 14 * 8 * rows : 27 * 8 * (rows - inner);
-  return matrix + 8 * rows + 64 * cells[0] * cells[1] * planes_at_once(cells, backend) * varying_fields;
+  std::int64_t const planes = planes_at_once(cells, backend);
+  std::int64_t const lattice = varying_fields > 0 ? 8 * lattice_points(cells, planes) : 0;
+  return matrix + 8 * rows + 64 * cells[0] * cells[1] * planes * varying_fields + lattice;
 }
 
 BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
@@ -95,6 +114,17 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
     }
     node_coordinates_[d] = Array<double>(context, std::span<double const>(nodes));
     gauss_coordinates_[d] = Array<double>(context, std::span<double const>(gauss_points_of(nodes)));
+  }
+  if (!has_constant_source(problem) && !problem.source_on_host) {
+    source_lattice_.steps = lattice_steps(problem.cells);
+    for (std::size_t d = 0; d < 3; ++d) {
+      HostVector<double> const nodes = nodes_of(problem, d);
+      HostVector<double> places{nodes.front()};
+      for (std::size_t cell = 0; cell + 1 < nodes.size(); ++cell)
+        for (int step = 1; step <= source_lattice_.steps; ++step)
+          places.push_back(nodes[cell] + (nodes[cell + 1] - nodes[cell]) * step / source_lattice_.steps);
+      lattice_coordinates_[d] = Array<double>(context, std::span<double const>(places));
+    }
   }
   double const one = 1;
   one_ = Array<double>(context, std::span<double const>(&one, 1));
@@ -259,6 +289,8 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
     largest.download(std::span<double>(largest_of_lines_).subspan(known));
     for (std::size_t i = known; i < largest_of_lines_.size(); ++i)
       largest_of_lines_[i] *= box_.is_graded() ? 1 : volume / 8;
+    if (!f_on_host)
+      add_lattice(problem, first, count);
   };
   if (!source_varies) {
     double const of_cells = volume_in_sums(problem);
@@ -307,6 +339,23 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
     matrix_ = std::make_unique<BoxOperator>(context_, box_, components, k);
   else
     make_half_cds(std::move(values));
+}
+
+void BoxSystem::add_lattice(BoxProblem const& problem, std::int64_t first_plane, std::int64_t count) {
+  std::int64_t const steps = source_lattice_.steps, lines = problem.cells[1] * count;
+  TensorGrid const grid{
+      {lattice_coordinates_[0].size(), lattice_coordinates_[1].size(), steps * count + 1},
+      {lattice_coordinates_[0].data(), lattice_coordinates_[1].data(), lattice_coordinates_[2].data() + steps * first_plane}};
+  Array<Instruction> const code(context_, std::span<Instruction const>(problem.source));
+  Array<double> values(context_, grid.size()), largest(context_, lines);
+  LowestFailure ignored(context_);  // the assembly does not take f there
+  kernels_.evaluate(context_, {code.data(), static_cast<std::int32_t>(code.size())}, stack_depth(problem.source), grid,
+                    ValueCheck::finite, values.data(), ignored.data());
+  kernels_.largest_of_lattice(context_, {problem.cells[0], problem.cells[1], count}, source_lattice_.steps, values.data(),
+                              largest.data());
+  std::size_t const known = source_lattice_.largest.size();
+  source_lattice_.largest.resize(known + static_cast<std::size_t>(lines));
+  largest.download(std::span<double>(source_lattice_.largest).subspan(known));
 }
 
 void BoxSystem::make_half_cds(Array<double> values) {

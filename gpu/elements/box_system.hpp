@@ -41,6 +41,8 @@ private:
   void evaluate_faces(BoxProblem const& problem);
   void make_half_cds(Array<double> values);
   void assemble(BoxProblem const& problem, Format format);
+  /// Adds the lines of these planes of cells to source_lattice_.
+  void add_lattice(BoxProblem const& problem, std::int64_t first_plane, std::int64_t count);
   void evaluate(ExpressionCode const& code, std::array<Array<double> const*, 3> const& coordinates,
                 std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, ValueCheck check,
                 double* values, DataError::Quantity quantity, int face);
@@ -54,6 +56,7 @@ private:
                       std::array<std::int64_t, 3> const& count, double part_of_equal_cells, Array<double>& weighted) const;
 
   std::array<Array<double>, 3> node_coordinates_, gauss_coordinates_;
+  std::array<Array<double>, 3> lattice_coordinates_;                    ///< of source_lattice_
   std::array<Array<double>, 3> edges_, inverse_edges_, gauss_weights_;  ///< of graded cells
   std::array<Array<double>, 3> source_weights_;  ///< where not all cells count in the sums: 0 at the points of the others
   Array<double> one_;                            ///< a weight

@@ -34,6 +34,16 @@ struct Node {
   return sum;
 }
 
+/// The largest finite |values| of every `stride`-th of `n` neighbouring points from `first` on; else 0.
+[[nodiscard]] inline POISSON_HOST_DEVICE double largest_finite(double const* values, std::int64_t n, std::int64_t first,
+                                                               std::int64_t stride) {
+  double most = 0;
+  for (std::int64_t x = first; x < n; x += stride)
+    if (double const value = std::abs(values[x]); value > most && value - value == 0)
+      most = value;
+  return most;
+}
+
 /// What integrals over the unit cell are multiplied with to be those over a graded cell: of derivatives in each direction twice,
 /// and of values.
 struct CellScale {

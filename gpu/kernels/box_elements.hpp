@@ -93,6 +93,11 @@ public:
   virtual void largest_of_lines(Context& context, std::array<std::int64_t, 3> const& cells, double const* values,
                                 double* largest) const = 0;
 
+  /// Finds, for every line of cells in x, the largest |value| at the points of its cells that is finite, or 0. `values` is a grid
+  /// of steps cells[d] + 1 points per direction, which begins and ends with vertices of cells; `largest` is as above.
+  virtual void largest_of_lattice(Context& context, std::array<std::int64_t, 3> const& cells, int steps, double const* values,
+                                  double* largest) const = 0;
+
   /// Rows of the system in the planes first_plane <= z < end_plane of nodes. `values` are the diagonals of half_cds, n_rows values
   /// each, or null where only the right-hand side is wanted: values[s n + i] = a(i, i - offset s), with offsets in ascending order:
   /// 14 where every direction has at least three nodes. Rows and columns of Dirichlet nodes keep their diagonal entry only; what is

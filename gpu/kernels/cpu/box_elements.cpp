@@ -228,6 +228,19 @@ public:
     }
   }
 
+  void largest_of_lattice(Context&, std::array<std::int64_t, 3> const& cells, int steps, double const* values,
+                          double* largest) const override {
+    std::int64_t const lines = cells[1] * cells[2], nx = steps * cells[0] + 1, ny = steps * cells[1] + 1;
+#pragma omp parallel for schedule(static) if (lines * nx >= cpu::work_worth_threads)
+    for (std::int64_t line = 0; line < lines; ++line) {
+      double most = 0;
+      for (std::int64_t z = line / cells[1] * steps, end_z = z + steps; z <= end_z; ++z)
+        for (std::int64_t y = line % cells[1] * steps, end_y = y + steps; y <= end_y; ++y)
+          most = std::max(most, box_rows::largest_finite(values + (z * ny + y) * nx, nx, 0, 1));
+      largest[line] = most;
+    }
+  }
+
   void rows(Context&, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components, BoxField const& k,
             BoxField const& f, double* values, double* rhs) const override {
     if (box.is_graded())

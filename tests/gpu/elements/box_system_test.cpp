@@ -519,6 +519,40 @@ TYPED_TEST(BoxSystemOn, SumsOfTheData) {
     EXPECT_NEAR(system.largest_source_of_lines()[line], (line / 6 == 0 || line / 6 == 3 ? 0.75 : 0.25) * 2. / (8 * 6 * 4), 1e-15);
 }
 
+// Peaks lie at vertices, and between them where the lattice has more points.
+TYPED_TEST(BoxSystemOn, LatticeOfTheSource) {
+  using Lattice = std::pair<std::array<std::int64_t, 3>, int>;
+  for (auto const& [cells, steps] : {Lattice{{3, 4, 2}, 8}, Lattice{{20, 40, 30}, 1}}) {
+    Case const c{cells, {0, 0, 0}, {2, 1, 3}, {constant(1)}, sine(2, 1), all_dirichlet(constant(0))};
+    BoxSystem const system(*this->context, c.problem());
+    auto const& lattice = system.source_lattice();
+    ASSERT_EQ(lattice.steps, steps);
+    ASSERT_EQ(lattice.largest.size(), static_cast<std::size_t>(cells[1] * cells[2]));
+    auto const at = [&, cells = cells, steps = steps](std::size_t d, std::int64_t i) {
+      return c.extent[d] * static_cast<double>(i) / static_cast<double>(cells[d] * steps);
+    };
+    for (std::int64_t z = 0; z < cells[2]; ++z)
+      for (std::int64_t y = 0; y < cells[1]; ++y) {
+        double most = 0;
+        for (std::int64_t k = z * steps; k <= (z + 1) * steps; ++k)
+          for (std::int64_t j = y * steps; j <= (y + 1) * steps; ++j)
+            for (std::int64_t i = 0; i <= cells[0] * steps; ++i)
+              most = std::max(most, std::abs(c.f.value({at(0, i), at(1, j), at(2, k)})));
+        EXPECT_NEAR(lattice.largest[static_cast<std::size_t>(z * cells[1] + y)], most, 1e-13);
+      }
+  }
+}
+
+TYPED_TEST(BoxSystemOn, LatticeWhereTheSourceIsNotFinite) {
+  Case c{{4, 4, 4}, {0, 0, 0}, {1, 1, 1}, {constant(1)}, constant(0), all_dirichlet(constant(0))};
+  c.f = {{Instruction(Op::constant, 1), Instruction(Op::x), Instruction(Op::divide)}, {}};  // no point of the quadrature has x = 0
+  BoxSystem const system(*this->context, c.problem());
+  double const step = 0.25 / system.source_lattice().steps;
+  ASSERT_EQ(system.source_lattice().largest.size(), 16U);
+  for (double const largest : system.source_lattice().largest)
+    EXPECT_NEAR(largest, 1 / step, 1e-12);
+}
+
 }  // namespace
 
 }  // namespace poisson::testing
