@@ -26,6 +26,7 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 namespace poisson::assembly {
 
@@ -244,10 +245,25 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     memory.lattice_problem = lattice_problem_bytes(estimate.layout);
   }
 
-  // u, exact and its error; material, coefficient and flux of cells
-  std::int64_t const fields = 8 * n * (spec.exact ? 3 : 1) + mesh.cells * (4 + 8 * data.coefficient_components() + 24);
-  std::int64_t const owners = p >= 3 ? 4 * n : 0;
-  memory.output = fields + (counts.box ? 0 : 24 * n + 8 * local * mesh.cells + owners);
+  // Material, coefficient and flux of cells; on boxes that solution_fields knows only a coefficient that varies is an array.
+  MadeFields cells{0, 4 * mesh.cells, 8 * data.coefficient_components() * mesh.cells, 24 * mesh.cells};
+  std::int64_t fields = 0;
+  if (counts.box && p == 1 && mesh.material_ids.size() == 1 && data.diagonal_code()) {
+    memory.made = cells;
+    if (!data.constant_coefficient())
+      fields += std::exchange(memory.made.coefficient, 0);
+  } else {
+    fields += cells.material + cells.coefficient + cells.flux;
+  }
+  // `exact`; u and the error only at nodes that are not those of the unknowns, with the cells that own these.
+  bool const other_nodes = p >= 3 && !counts.box;
+  if (spec.exact)
+    fields += 8 * n;
+  if (other_nodes)
+    fields += 12 * n + (spec.exact ? 8 * n : 0);
+  else if (spec.exact)
+    memory.made.error = 8 * n;
+  memory.output = fields + (counts.box ? 0 : 24 * n + 8 * local * mesh.cells);
   std::int64_t const of_cells = 24 * mesh.cells * (counts.box ? p * p * p : 1);  // the flux; on boxes on all cuboids between nodes
   memory.largest_output = std::max(of_cells, counts.box ? 8 * n : std::max(24 * n, 4 * local * mesh.cells));
 
@@ -890,11 +906,11 @@ ExtremePlaces Discretization::extreme_places(std::span<double const> u, double l
   return assembly::extreme_places(impl_->space, u, low, high);
 }
 
-SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nodes, MoreFields const& more) const {
+SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nodes, FieldOptions const& options) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
   SolutionFields fields = solution_fields(impl_->space, impl_->element, impl_->data, u,
-                                          impl_->data.exact ? impl_->shift_of_exact() : 0, nodes, more.gradient);
-  if (more.flux_points)
+                                          impl_->data.exact ? impl_->shift_of_exact() : 0, nodes, options);
+  if (options.flux_points)
     fields.flux_points = this->flux_at_nodes(u, nodes);
   return fields;
 }

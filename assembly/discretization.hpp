@@ -59,6 +59,11 @@ struct MeshSummary {
 /// matrix_free.
 enum class AssembledInto { csr, half_cds_on_host, half_cds_on_device, matrix_free_on_host, matrix_free_on_device };
 
+/// Bytes of fields that are made while they are written. They are arrays only where more than a file takes them.
+struct MadeFields {
+  std::int64_t error = 0, material = 0, coefficient = 0, flux = 0;
+};
+
 /// Bytes of the arrays in host memory that a problem's mesh and assembly take, by what they are. What the solver, the formats and
 /// gpu/elements take is not among them.
 struct HostMemory {
@@ -68,8 +73,9 @@ struct HostMemory {
   std::int64_t csr = 0;              ///< the matrix in CSR, without the entries that Dirichlet values empty
   std::int64_t constraints = 0;      ///< of an assembly into CSR
   std::int64_t lattice_problem = 0;  ///< the problem as gpu/elements takes it; of boxes that it assembles into half_cds nothing
-  std::int64_t output = 0;           ///< nodes, cells and fields as the writers take them
-  std::int64_t largest_output = 0;   ///< the largest of the arrays in a file of VTK
+  std::int64_t output = 0;           ///< nodes, cells and fields as the writers take them, without u and the fields that are made
+  MadeFields made;
+  std::int64_t largest_output = 0;  ///< the largest of the arrays in a file of VTK
 };
 
 /// Counts of a problem, and the memory that it will take.
@@ -264,10 +270,10 @@ public:
   [[nodiscard]] std::optional<ExactCode> exact_code() const;
   /// Finds the first node, by z, then y, then x, of those with u <= low, and the first of those with u >= high.
   [[nodiscard]] ExtremePlaces extreme_places(std::span<double const> u, double low, double high) const;
-  /// The nodes and cells to be written, and u, the coefficient and the flux on them, and what `more` asks for.
+  /// The nodes and cells to be written, and u, the coefficient and the flux on them, and what the options ask for.
   [[nodiscard]] OutputMesh output_mesh(OutputNodes nodes = OutputNodes::equidistant) const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant,
-                                      MoreFields const& more = {}) const;
+                                      FieldOptions const& options = {}) const;
   /// -k grad u per node, as SolutionFields::flux_points.
   [[nodiscard]] HostVector<double> flux_at_nodes(std::span<double const> u, OutputNodes nodes) const;
   /// Sizes and places of the boundaries and materials. Errors: InputError for an inverted cell.

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <span>
 #include <string>
 #include <variant>
@@ -109,12 +111,24 @@ private:
   std::variant<Grid, ImageGrid, RectilinearGrid> kind_;
 };
 
-/// Values on the points or on the cells of a Mesh: `components` per point or cell. Exactly one of `values` and `integers` is set.
+/// Values on the points or on the cells of a Mesh: `components` per point or cell. They are an array of numbers or of integers, or
+/// a function makes them. Exactly one of these is set.
 struct Field {
+  /// Writes the values first ... first + n - 1. Called by several threads at once; must not throw.
+  template <class T>
+  using Fill = std::function<void(std::int64_t first, std::int64_t n, T* out)>;
+
   std::string name;
   int components = 1;  ///< per point or cell; they are adjacent
   std::span<double const> values;
   std::span<int const> integers;
+  Fill<double> make_values = {};
+  Fill<int> make_integers = {};
+  std::int64_t n_made = 0;  ///< values of such a function, components included
+
+  [[nodiscard]] bool has_integers() const { return !integers.empty() || make_integers; }
+  /// Of all components.
+  [[nodiscard]] std::int64_t n_values() const { return std::ssize(values) + std::ssize(integers) + n_made; }
 };
 
 }  // namespace poisson::output

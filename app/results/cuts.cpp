@@ -153,6 +153,9 @@ public:
   }
 
   [[nodiscard]] bool takes_fields() const override { return true; }
+  [[nodiscard]] std::set<SolutionField> arrays() const override {
+    return {SolutionField::error, SolutionField::material, SolutionField::flux};
+  }
 
   void require_in_mesh(assembly::Extent const& extent) const override {
     for (std::size_t i = 0; i < config_.output.slices.size(); ++i)

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <future>
 #include <iterator>
+#include <set>
 #include <utility>
 
 namespace poisson::app {
@@ -95,10 +96,23 @@ std::int64_t Outputs::bytes(OutputSizes sizes) const {
       sizes.largest_field = std::max(sizes.largest_field, bytes);
     };
     add(SolutionField::flux_points, 24 * sizes.unknowns);  // and while they are made, a number for each node
-    add(SolutionField::gradient, 24 * sizes.cells);
+    if (sizes.made.flux == 0)                              // the gradient is made as the flux is
+      add(SolutionField::gradient, 24 * sizes.cells);
     std::int64_t const nodes = config_.problem.order + 1;
-    if (config_.is_box() && lists_nodes(config_))
+    if (config_.is_box() && lists_nodes(config_)) {
       fields += 24 * sizes.unknowns + 8 * sizes.cells * nodes * nodes * nodes;
+      if (config_.problem.order >= 3)  // u, the error, and the cells that decide, at equidistant nodes
+        fields += (12 + (config_.problem.exact ? 8 : 0)) * sizes.unknowns;
+    }
+    std::set<SolutionField> arrays;
+    for (auto const& output : list_)
+      arrays.merge(output->arrays());
+    for (auto const& [field, bytes] : {std::pair{SolutionField::error, sizes.made.error},
+                                       {SolutionField::material, sizes.made.material},
+                                       {SolutionField::coefficient, sizes.made.coefficient},
+                                       {SolutionField::flux, sizes.made.flux}})
+      if (arrays.contains(field))
+        fields += bytes;
   }
   std::int64_t all = 0, largest = 0, without_fields = 0;
   for (auto const& output : list_) {

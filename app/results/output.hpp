@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,7 +46,8 @@ struct OutputSizes {
   std::int64_t unknowns = 0, cells = 0;             ///< own ones of the rank that has most
   std::int64_t cells_of_all = 0, faces_of_all = 0;  ///< of the whole mesh; faces on its boundary
   std::int64_t fields = 0, largest_field = 0;       ///< bytes of the fields that every run has, and of the largest array
-  int n_ranks = 1;                                  ///< set by Outputs
+  assembly::MadeFields made{};
+  int n_ranks = 1;  ///< set by Outputs
 
   /// Bytes of what the first rank makes: on several ranks it is there twice while it is gathered.
   [[nodiscard]] std::int64_t gathered(std::int64_t bytes) const { return n_ranks > 1 ? 2 * bytes : bytes; }
@@ -60,6 +62,8 @@ public:
   [[nodiscard]] virtual std::vector<std::string> names() const = 0;
   /// Whether it is made from Solution::own_cells.
   [[nodiscard]] virtual bool takes_fields() const { return false; }
+  /// Which of the fields that are made while they are written (assembly::MadeFields) it takes as arrays.
+  [[nodiscard]] virtual std::set<SolutionField> arrays() const { return {}; }
   /// Whether make() may run in a thread beside keep() of the others. It never does on several ranks.
   [[nodiscard]] virtual bool is_made_beside() const { return false; }
   /// Bytes on the host that it takes besides the fields, on the rank that needs most.

@@ -13,6 +13,7 @@
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace poisson::app {
@@ -67,18 +68,18 @@ std::optional<output::PicturePlane> plane_of(PictureSpec const& picture, assembl
 }
 
 /// k of a cell, as pictures show it.
-double shown_coefficient(assembly::SolutionFields const& fields, std::size_t cell) {
-  auto const n = static_cast<std::size_t>(fields.coefficient_components);
-  auto const* const k = fields.coefficient.data() + cell * n;
-  return n == 1 ? k[0] : (k[0] + k[1] + k[2]) / 3;
+double shown_coefficient(std::span<double const> k, std::size_t components, std::size_t cell) {
+  k = k.subspan(cell * components);
+  return components == 1 ? k[0] : (k[0] + k[1] + k[2]) / 3;
 }
 
 /// Whether k spans more than two decades. `ranks` have parts of it.
 bool coefficient_spans_decades(assembly::SolutionFields const& fields, Communicator& ranks) {
   double low = std::numeric_limits<double>::infinity(), high = 0;
-  std::size_t const n = fields.coefficient.size() / static_cast<std::size_t>(fields.coefficient_components);
-  for (std::size_t cell = 0; cell < n; ++cell) {
-    double const k = shown_coefficient(fields, cell);
+  auto const components = static_cast<std::size_t>(fields.coefficient_components);
+  std::span<double const> const all = fields.coefficient;
+  for (std::size_t cell = 0; cell < all.size() / components; ++cell) {
+    double const k = shown_coefficient(all, components, cell);
     low = std::min(low, k);
     high = std::max(high, k);
   }
@@ -105,7 +106,6 @@ Plan plan_of(RunConfig const& config, PictureSpec const& picture, Solution const
   assembly::SolutionFields const& fields = solution.fields();
   bool const log = picture.scale == PictureScale::log;
   options.logarithmic = log;
-  output::FluxData const flux{fields.u, fields.coefficient, fields.coefficient_components, fields.material};
   std::string what;
   switch (picture.quantity) {
   case PictureQuantity::u:
@@ -126,6 +126,9 @@ Plan plan_of(RunConfig const& config, PictureSpec const& picture, Solution const
   case PictureQuantity::flux:
   case PictureQuantity::arrows: {
     bool const arrows = picture.quantity == PictureQuantity::arrows;
+    output::FluxData flux{fields.u, fields.coefficient, fields.coefficient_components, {}};
+    if (solution.mesh.whole.material_ids.size() > 1)
+      flux.material = fields.material;
     plan.field = output::FluxLength{flux, arrows};
     options.quantity = "|flux|";
     what = arrows ? "flux: arrows in its direction; their length is the share of the flux in the plane" : "|flux|";
@@ -187,6 +190,19 @@ public:
   }
 
   [[nodiscard]] bool takes_fields() const override { return output::pictures_built(); }
+  [[nodiscard]] std::set<SolutionField> arrays() const override {
+    std::set<SolutionField> arrays;
+    for (PictureSpec const& picture : possible_pictures(config_)) {
+      using Quantity = PictureQuantity;
+      if (picture.quantity == Quantity::error)
+        arrays.insert(SolutionField::error);
+      if (picture.quantity == Quantity::materials)
+        arrays.insert(SolutionField::material);
+      if (picture.quantity == Quantity::coefficient || picture.quantity == Quantity::flux || picture.quantity == Quantity::arrows)
+        arrays.insert(SolutionField::coefficient);
+    }
+    return arrays;
+  }
   [[nodiscard]] bool is_made_beside() const override { return true; }
 
   [[nodiscard]] std::int64_t bytes(OutputSizes const& sizes) const override {

@@ -25,7 +25,8 @@ void load_libraries(RunConfig const& config);
 /// Whether a .pvd may name that file: ParaView reads only VTK's XML formats from one.
 [[nodiscard]] bool pvd_may_name(std::string const& vtk_file);
 
-/// The solution on the nodes and cells of a mesh, or of a part of it, as the configuration's file takes them.
+/// The solution on the nodes and cells of a mesh, or of a part of it, as the configuration's file takes them. The fields may be
+/// made from the solution, which outlives them, when they are asked for.
 struct SolutionOutput {
   assembly::OutputMesh nodes;
   assembly::SolutionFields fields;

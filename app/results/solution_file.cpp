@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace poisson::app {
@@ -22,17 +23,30 @@ struct PieceFields {
 };
 PieceFields solution_fields(assembly::SolutionFields const& f, RunConfig const& config) {
   PieceFields result;
-  auto const add = [&](std::vector<output::Field>& fields, SolutionField field, int components, std::span<double const> values,
-                       std::span<int const> integers = {}) {
-    if (config.output.writes(field) && !(values.empty() && integers.empty()))
-      fields.push_back(
-          {field == SolutionField::u ? config.output.name : std::string(name_of(field)), components, values, integers});
+  auto const add = [&]<class T>(std::vector<output::Field>& fields, SolutionField field, int components,
+                                assembly::FieldValues<T> const& values) {
+    if (!config.output.writes(field) || values.empty())
+      return;
+    output::Field& to = fields.emplace_back();
+    to.name = field == SolutionField::u ? config.output.name : std::string(name_of(field));
+    to.components = components;
+    if (values.fill())
+      to.n_made = static_cast<std::int64_t>(values.size());
+    if constexpr (std::is_same_v<T, int>) {
+      to.make_integers = values.fill();
+      if (!values.fill())
+        to.integers = values;
+    } else {
+      to.make_values = values.fill();
+      if (!values.fill())
+        to.values = values;
+    }
   };
   add(result.points, SolutionField::u, 1, f.u);
   add(result.points, SolutionField::exact, 1, f.exact);  // these two are empty without problem.exact
   add(result.points, SolutionField::error, 1, f.error);
   add(result.points, SolutionField::flux_points, 3, f.flux_points);  // empty where it is not asked for
-  add(result.cells, SolutionField::material, 1, {}, f.material);
+  add(result.cells, SolutionField::material, 1, f.material);
   add(result.cells, SolutionField::coefficient, f.coefficient_components, f.coefficient);
   add(result.cells, SolutionField::flux, 3, f.flux);
   add(result.cells, SolutionField::gradient, 3, f.gradient);
@@ -107,8 +121,10 @@ public:
         static int const integer = 0;
         for (auto* const list : {&fields.points, &fields.cells})
           for (output::Field& field : *list) {
-            field.values = {};
-            field.integers = field.integers.empty() ? std::span<int const>() : std::span<int const>(&integer, 1);
+            output::Field without_values{field.name, field.components, {}, {}};
+            if (field.has_integers())
+              without_values.integers = std::span<int const>(&integer, 1);
+            field = std::move(without_values);
           }
         fields_ = std::move(fields);
       });

@@ -52,6 +52,7 @@ struct LargestPart {
   std::int64_t assembled = 0;                   ///< what an assembly into CSR has beside own rows
   std::int64_t solution = 0;                    ///< of u beside x
   std::int64_t output = 0, largest_output = 0;  ///< as HostMemory
+  assembly::MadeFields made{};                  ///< likewise
 
   /// The same share of a count of the whole mesh as of its rows.
   [[nodiscard]] std::int64_t share_of(std::int64_t count) const {
@@ -75,6 +76,7 @@ LargestPart whole_mesh(assembly::Estimate const& whole, RunConfig const& config)
   part.space = memory.space;
   part.constraints = memory.constraints;
   part.output = memory.output;
+  part.made = memory.made;
   part.largest_output = memory.largest_output;
   return part;
 }
@@ -124,7 +126,8 @@ LargestPart part_of_box(assembly::Estimate const& whole, RunConfig const& config
   part.constraints = plan.route == Route::csr ? around.memory.constraints : bytes_of_fixed_values(plan, part.around);
   part.assembled = around.memory.csr + 8 * part.around;
   part.solution = 8 * part.around;
-  part.output = own.memory.output;
+  part.output = own.memory.output + 8 * own.mesh.dofs;  // and u of the cells' unknowns
+  part.made = own.memory.made;
   part.largest_output = own.memory.largest_output;
   return part;
 }
@@ -186,7 +189,8 @@ LargestPart part_by_metis(assembly::Estimate const& whole, RunConfig const& conf
   part.constraints = plan.route == Route::csr ? share_of(whole.memory.constraints) : bytes_of_fixed_values(plan, part.around);
   part.assembled = share_of(whole.memory.csr) + 8 * part.around;
   part.solution = 8 * part.around;
-  part.output = share_of(whole.memory.output);
+  part.output = share_of(whole.memory.output) + 8 * part.own_unknowns;  // as of boxes
+  part.made.error = share_of(whole.memory.made.error);
   part.largest_output = share_of(whole.memory.largest_output);
   return part;
 }
@@ -437,7 +441,10 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
                               : plan.route == Route::box ? of_box(format, part, backend)
                                                          : of_lattices(format, part, plan);
   // Ranks that share a box are told its blocks instead of its nodes (SolverOptions::blocks).
-  SolverOptions const options = part.is_whole ? solver_options(config) : config.solver;
+  SolverOptions options = part.is_whole ? solver_options(config) : config.solver;
+  options.constant_null_space = std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
+    return condition.type == assembly::BoundaryType::dirichlet || condition.type == assembly::BoundaryType::robin;
+  });
   SolverMemory const solver = solver_memory(system_of(config, result.format, part, plan), options);
   result.preconditioner = solver.preconditioner;
 
@@ -459,7 +466,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   std::int64_t const vectors = cpu ? 3 : extended ? 2 : 1;
   std::int64_t const outputs = Outputs(config, plan.division.ranks)
                                    .bytes({part.own_unknowns, part.cells, part.whole.mesh.cells, part.whole.boundary_faces,
-                                           part.output, part.largest_output});
+                                           part.output, part.largest_output, part.made});
   // On a device u stays there, unless the host makes something from it.
   bool const stays = !cpu && !host_has_b;
   bool const is_asked_there =

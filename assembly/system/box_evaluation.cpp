@@ -321,15 +321,12 @@ ExactMean box_mean_of_exact(Space const& space, Function const& exact, int point
   return {std::accumulate(of_line.begin(), of_line.end(), 0.0), volume};
 }
 
-void fill_box_nodes(Space const& space, Function const& exact, std::span<double const> u, double shift, SolutionFields& fields) {
+HostVector<double> box_exact_at_nodes(Space const& space, Function const& exact, double shift) {
+  HostVector<double> result(space.n_dofs);
   std::int64_t const nx = space.box_nodes[0];
-  for_lines(nodes_of(space), exact, shift, [&](std::int64_t line, double const* values) {
-    for (std::int64_t i = line * nx; i < (line + 1) * nx; ++i) {
-      fields.u[i] = u[i];
-      fields.exact[i] = values[i - line * nx];
-      fields.error[i] = u[i] - fields.exact[i];
-    }
-  });
+  for_lines(nodes_of(space), exact, shift,
+            [&](std::int64_t line, double const* values) { std::copy_n(values, nx, result.begin() + line * nx); });
+  return result;
 }
 
 BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::span<double const> u) {
@@ -396,8 +393,52 @@ BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::spa
   return result;
 }
 
-void fill_box_cells(Space const& space, ProblemData const& data, std::span<double const> u, SolutionFields& fields) {
+namespace {
+
+/// grad u at the centres of cells, or -k grad u: three values each.
+struct BoxGradients {
+  Space const* space;
+  std::span<double const> u;
+  bool times_k = false;                     ///< and negative
+  std::array<double, 3> k{};                ///< along x, y, z
+  std::span<double const> k_of_cells = {};  ///< not empty: per cell, `components` values
+  std::size_t components = 1;
+
+  /// Writes the values first ... first + n - 1.
+  void operator()(std::int64_t first, std::int64_t n, double* out) const {
+    auto const [nx, ny, nz] = space->box->cells;
+    std::int64_t const stride_y = nx + 1, stride_z = stride_y * (ny + 1), end = first + n;
+    for (std::int64_t cell = first / 3; 3 * cell < end;) {
+      std::int64_t const line = cell / nx, y = line % ny, z = line / ny;
+      std::int64_t const line_end = std::min((line + 1) * nx, (end + 2) / 3);
+      double const* const a = u.data() + z * stride_z + y * stride_y;
+      double const *const b = a + stride_y, *const c = a + stride_z, *const d = b + stride_z;
+      for (; cell < line_end; ++cell) {
+        std::int64_t const x = cell - line * nx;
+        double const gx = (a[x + 1] - a[x]) + (b[x + 1] - b[x]) + (c[x + 1] - c[x]) + (d[x + 1] - d[x]);
+        double const gy = (b[x] - a[x]) + (b[x + 1] - a[x + 1]) + (d[x] - c[x]) + (d[x + 1] - c[x + 1]);
+        double const gz = (c[x] - a[x]) + (c[x + 1] - a[x + 1]) + (d[x] - b[x]) + (d[x + 1] - b[x + 1]);
+        Point3 const h = space->box_cell_size({x, y, z});
+        Point3 value{0.25 * gx / h[0], 0.25 * gy / h[1], 0.25 * gz / h[2]};
+        if (times_k)
+          for (std::size_t e = 0; e < 3; ++e)
+            value[e] *= -(k_of_cells.empty() ? k[e] : k_of_cells[cell * components + (components == 1 ? 0 : e)]);
+        for (std::int64_t e = std::max<std::int64_t>(first - 3 * cell, 0); e < std::min<std::int64_t>(end - 3 * cell, 3); ++e)
+          out[3 * cell + e - first] = value[e];
+      }
+    }
+  }
+};
+
+}  // namespace
+
+bool has_box_cells(Space const& space, ProblemData const& data) {
+  return space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_code();
+}
+
+void set_box_cells(Space const& space, ProblemData const& data, std::span<double const> u, bool gradient, SolutionFields& fields) {
   auto const [nx, ny, nz] = space.box->cells;
+  std::size_t const n_cells = space.n_cells;
   unsigned const material = *space.material_ids.begin();
   Coefficient const& coefficient = data.coefficient(material);
   auto const components = static_cast<std::size_t>(fields.coefficient_components);
@@ -405,40 +446,47 @@ void fill_box_cells(Space const& space, ProblemData const& data, std::span<doubl
   for (std::size_t d = 0; d < 3; ++d)
     for (std::int64_t i = 0; i < space.box->cells[d]; ++i)
       centres[d].push_back(0.5 * (space.box_coordinate(static_cast<int>(d), i) + space.box_coordinate(static_cast<int>(d), i + 1)));
-  auto const make_state = [&] { return CoefficientOnLines(coefficient, centres[0]); };
-  std::fill(fields.material.begin(), fields.material.end(), static_cast<int>(material));
-  parallel_for(ny * nz, make_state, [&](CoefficientOnLines& k_on_line, std::int64_t const line) {
-    std::int64_t const y = line % ny, z = line / ny;
-    k_on_line.evaluate(centres[1][y], centres[2][z]);
-    std::int64_t const stride_y = nx + 1, stride_z = stride_y * (ny + 1);
-    double const* const a = u.data() + z * stride_z + y * stride_y;
-    double const *const b = a + stride_y, *const c = a + stride_z, *const d = b + stride_z;
-    for (std::int64_t x = 0; x < nx; ++x) {
-      std::int64_t const cell = line * nx + x;
-      Point3 k{};
-      bool admissible = true;
-      for (std::size_t e = 0; e < 3; ++e) {
-        k[e] = k_on_line[e][x];
-        admissible = admissible && k[e] > 0 && std::isfinite(k[e]);
-      }
-      if (!admissible)
-        static_cast<void>(coefficient({centres[0][x], centres[1][y], centres[2][z]}, 0));  // throws
-      double const gx = (a[x + 1] - a[x]) + (b[x + 1] - b[x]) + (c[x + 1] - c[x]) + (d[x + 1] - d[x]);
-      double const gy = (b[x] - a[x]) + (b[x + 1] - a[x + 1]) + (d[x] - c[x]) + (d[x + 1] - c[x + 1]);
-      double const gz = (c[x] - a[x]) + (c[x + 1] - a[x + 1]) + (d[x] - b[x]) + (d[x + 1] - b[x + 1]);
-      Point3 const h = space.box_cell_size({x, y, z});
-      if (!fields.gradient.empty()) {
-        fields.gradient[3 * cell] = 0.25 * gx / h[0];
-        fields.gradient[3 * cell + 1] = 0.25 * gy / h[1];
-        fields.gradient[3 * cell + 2] = 0.25 * gz / h[2];
-      }
-      fields.flux[3 * cell] = -k[0] * (0.25 * gx / h[0]);
-      fields.flux[3 * cell + 1] = -k[1] * (0.25 * gy / h[1]);
-      fields.flux[3 * cell + 2] = -k[2] * (0.25 * gz / h[2]);
-      for (std::size_t e = 0; e < components; ++e)
-        fields.coefficient[cell * static_cast<std::int64_t>(components) + static_cast<std::int64_t>(e)] = k[e];
+  auto const k_at = [&](CoefficientOnLines const& k_on_line, std::int64_t x, double y, double z) {
+    Point3 k{};
+    bool admissible = true;
+    for (std::size_t e = 0; e < 3; ++e) {
+      k[e] = k_on_line[e][x];
+      admissible = admissible && k[e] > 0 && std::isfinite(k[e]);
     }
-  });
+    if (!admissible)
+      static_cast<void>(coefficient({centres[0][x], y, z}, 0));  // throws
+    return k;
+  };
+
+  BoxGradients flux{&space, u, true};
+  flux.components = components;
+  if (coefficient.is_constant()) {
+    CoefficientOnLines k_on_line(coefficient, centres[0]);
+    k_on_line.evaluate(centres[1][0], centres[2][0]);
+    flux.k = k_at(k_on_line, 0, centres[1][0], centres[2][0]);
+    fields.coefficient = {components * n_cells, [k = flux.k, components](std::int64_t first, std::int64_t n, double* out) {
+                            for (std::int64_t i = 0; i < n; ++i)
+                              out[i] = k[static_cast<std::size_t>(first + i) % components];
+                          }};
+  } else {
+    HostVector<double> values(components * n_cells);
+    auto const make_state = [&] { return CoefficientOnLines(coefficient, centres[0]); };
+    parallel_for(ny * nz, make_state, [&](CoefficientOnLines& k_on_line, std::int64_t const line) {
+      double const y = centres[1][line % ny], z = centres[2][line / ny];
+      k_on_line.evaluate(y, z);
+      for (std::int64_t x = 0; x < nx; ++x) {
+        Point3 const k = k_at(k_on_line, x, y, z);
+        std::copy_n(k.begin(), components, values.begin() + static_cast<std::ptrdiff_t>((line * nx + x) * components));
+      }
+    });
+    fields.coefficient = std::move(values);
+    flux.k_of_cells = fields.coefficient;
+  }
+  fields.material = {n_cells,
+                     [material](std::int64_t, std::int64_t n, int* out) { std::fill_n(out, n, static_cast<int>(material)); }};
+  fields.flux = {3 * n_cells, flux};
+  if (gradient)
+    fields.gradient = {3 * n_cells, BoxGradients{&space, u}};
 }
 
 }  // namespace poisson::assembly

@@ -16,12 +16,15 @@ struct BoxIntegrals {
 /// Integrates u of trilinear elements on a mesh of one material. Precondition: k is diagonal code.
 [[nodiscard]] BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::span<double const> u);
 
-/// Fills in coefficient, material and flux on the cells, of trilinear elements. Precondition: k is diagonal code. Bytes of a cell:
-/// 8 of u, and what is written.
-void fill_box_cells(Space const& space, ProblemData const& data, std::span<double const> u, SolutionFields& fields);
+/// Whether set_box_cells can do it: trilinear elements of one material, where k is diagonal code.
+[[nodiscard]] bool has_box_cells(Space const& space, ProblemData const& data);
+/// Sets material, coefficient and flux of the cells, and with `gradient` that of u. They are made when they are asked for, from u
+/// and k, which outlive them as the space does; only where k varies it is evaluated now, and is an array. Bytes of a cell: 8 of u,
+/// and what is written. Throws InputError where k must not have its value. Precondition: has_box_cells.
+void set_box_cells(Space const& space, ProblemData const& data, std::span<double const> u, bool gradient, SolutionFields& fields);
 
-/// u, exact - shift and the error at the nodes. Precondition: `exact` is code, here and below.
-void fill_box_nodes(Space const& space, Function const& exact, std::span<double const> u, double shift, SolutionFields& fields);
+/// exact - shift at the nodes. Precondition: `exact` is code, here and below.
+[[nodiscard]] HostVector<double> box_exact_at_nodes(Space const& space, Function const& exact, double shift);
 
 /// mean_of_exact by `points` Gauss points per direction.
 [[nodiscard]] ExactMean box_mean_of_exact(Space const& space, Function const& exact, int points);

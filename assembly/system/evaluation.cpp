@@ -637,90 +637,102 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
 }
 
 SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                               std::span<double const> u, double shift, OutputNodes nodes, bool gradient) {
+                               std::span<double const> u, double shift, OutputNodes nodes, FieldOptions const& options) {
   int const n_local = space.n_local;
   SolutionFields fields;
-  fields.u.resize(space.n_dofs);
-  fields.material.resize(space.n_cells);
   fields.coefficient_components = data.coefficient_components();
-  fields.coefficient.resize(space.n_cells * fields.coefficient_components);
-  fields.flux.resize(3 * space.n_cells);
-  if (gradient)
-    fields.gradient.resize(3 * space.n_cells);
-  if (data.exact) {
-    fields.exact.resize(space.n_dofs);
-    fields.error.resize(space.n_dofs);
-  }
-  auto const set_node = [&](std::optional<Function> const& exact, std::int64_t dof, Point3 const& x, double value) {
-    fields.u[dof] = value;
-    if (!exact)
-      return;
-    fields.exact[dof] = exact->finite(x, exact_name) - shift;
-    fields.error[dof] = value - fields.exact[dof];
-  };
+  HostVector<double> of_nodes, exact;
+  if (data.exact)
+    exact.resize(space.n_dofs);
   Equidistant const equidistant(space, element, nodes);
-  if (!equidistant.needed && space.box && data.exact && data.exact->is_code())
-    fill_box_nodes(space, *data.exact, u, shift, fields);
-  else if (!equidistant.needed)
+  if (equidistant.needed)
+    of_nodes.resize(space.n_dofs);
+  else if (space.box && data.exact && data.exact->is_code())
+    exact = box_exact_at_nodes(space, *data.exact, shift);
+  else if (data.exact)
     for_all_dofs(
-        space, [&] { return data.exact; },
-        [&](std::optional<Function> const& exact, std::int64_t const dof, std::int64_t) {
-          set_node(exact, dof, exact ? space.point(dof) : Point3{}, u[dof]);
+        space, [&] { return *data.exact; },
+        [&](Function const& of_thread, std::int64_t const dof, std::int64_t) {
+          exact[dof] = of_thread.finite(space.point(dof), exact_name) - shift;
         });
 
-  if (space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_code()) {
-    fill_box_cells(space, data, u, fields);
-    return fields;
+  if (has_box_cells(space, data)) {
+    set_box_cells(space, data, u, options.gradient, fields);
+  } else {
+    HostVector<int> materials(space.n_cells);
+    HostVector<double> coefficients(space.n_cells * fields.coefficient_components), flux(3 * space.n_cells), gradient;
+    if (options.gradient)
+      gradient.resize(3 * space.n_cells);
+    Point3 const centre{0.5, 0.5, 0.5};
+    auto const shape = tabulate(element.nodes, {centre}), map = tabulate(geometry_nodes_1d(space, element), {centre});
+
+    struct State {
+      ProblemData data;
+      OutputCell cell;
+      std::vector<double> u, moved_u;
+    };
+    auto const make_state = [&] {
+      return State{data, OutputCell(space), std::vector<double>(n_local), std::vector<double>(n_local)};
+    };
+    for_all_cells(space, make_state, [&](State& state, std::int64_t const cell, std::int64_t) {
+      auto& [geometry, dofs, points, work] = state.cell;
+      space.dofs(cell, dofs.data());
+      geometry.reset(cell, dofs.data());
+      for (int a = 0; a < n_local; ++a)
+        state.u[a] = u[dofs[a]];
+      if (equidistant.needed) {
+        equidistant.move_values(state.u, state.moved_u, work);
+        if (state.data.exact)
+          equidistant.move_points(geometry, points, work);
+        for (int a = 0; a < n_local; ++a)
+          if (std::int64_t const dof = dofs[a]; equidistant.owner[dof] == cell) {
+            of_nodes[dof] = state.moved_u[a];
+            if (state.data.exact)
+              exact[dof] = state.data.exact->finite({points[0][a], points[1][a], points[2][a]}, exact_name) - shift;
+          }
+      }
+      auto const material = space.material(cell);
+      auto const& coefficient = state.data.coefficient(material);
+      auto const k = coefficient(geometry.point(map.values.data()), material);
+      auto const j = geometry.jacobian(map.gradients.data());
+      auto const c = cofactors(j);
+      double const det = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+      Point3 reference{};
+      for (int d = 0; d < 3; ++d)
+        for (int a = 0; a < n_local; ++a)
+          reference[d] += shape.gradients[d * n_local + a] * state.u[a];
+      Point3 real{};
+      for (int d = 0; d < 3; ++d)
+        real[d] = (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;
+      Point3 const conducted = k * real;
+      for (int d = 0; d < 3; ++d)
+        flux[3 * cell + d] = -conducted[d];
+      for (int d = 0; d < 3 && options.gradient; ++d)
+        gradient[3 * cell + d] = real[d];
+      materials[cell] = static_cast<int>(material);
+      constexpr std::array<int, 6> order_of_vtk{0, 1, 2, 3, 5, 4};  // XX, YY, ZZ, XY, YZ, XZ
+      for (int e = 0; e < fields.coefficient_components; ++e)
+        coefficients[cell * fields.coefficient_components + e] = k.entries[order_of_vtk[e]];
+    });
+    fields.material = std::move(materials);
+    fields.coefficient = std::move(coefficients);
+    fields.flux = std::move(flux);
+    fields.gradient = std::move(gradient);
   }
 
-  Point3 const centre{0.5, 0.5, 0.5};
-  auto const shape = tabulate(element.nodes, {centre}), map = tabulate(geometry_nodes_1d(space, element), {centre});
-
-  struct State {
-    ProblemData data;
-    OutputCell cell;
-    std::vector<double> u, moved_u;
-  };
-  auto const make_state = [&] {
-    return State{data, OutputCell(space), std::vector<double>(n_local), std::vector<double>(n_local)};
-  };
-  for_all_cells(space, make_state, [&](State& state, std::int64_t const cell, std::int64_t) {
-    auto& [geometry, dofs, points, work] = state.cell;
-    space.dofs(cell, dofs.data());
-    geometry.reset(cell, dofs.data());
-    for (int a = 0; a < n_local; ++a)
-      state.u[a] = u[dofs[a]];
-    if (equidistant.needed) {
-      equidistant.move_values(state.u, state.moved_u, work);
-      if (state.data.exact)
-        equidistant.move_points(geometry, points, work);
-      for (int a = 0; a < n_local; ++a)
-        if (equidistant.owner[dofs[a]] == cell)
-          set_node(state.data.exact, dofs[a], {points[0][a], points[1][a], points[2][a]}, state.moved_u[a]);
-    }
-    auto const material = space.material(cell);
-    auto const& coefficient = state.data.coefficient(material);
-    auto const k = coefficient(geometry.point(map.values.data()), material);
-    auto const j = geometry.jacobian(map.gradients.data());
-    auto const c = cofactors(j);
-    double const det = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
-    Point3 reference{};
-    for (int d = 0; d < 3; ++d)
-      for (int a = 0; a < n_local; ++a)
-        reference[d] += shape.gradients[d * n_local + a] * state.u[a];
-    Point3 real{};
-    for (int d = 0; d < 3; ++d)
-      real[d] = (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;
-    Point3 const conducted = k * real;
-    for (int d = 0; d < 3; ++d)
-      fields.flux[3 * cell + d] = -conducted[d];
-    for (int d = 0; d < 3 && gradient; ++d)
-      fields.gradient[3 * cell + d] = real[d];
-    fields.material[cell] = static_cast<int>(material);
-    constexpr std::array<int, 6> order_of_vtk{0, 1, 2, 3, 5, 4};  // XX, YY, ZZ, XY, YZ, XZ
-    for (int e = 0; e < fields.coefficient_components; ++e)
-      fields.coefficient[cell * fields.coefficient_components + e] = k.entries[order_of_vtk[e]];
-  });
+  fields.u = equidistant.needed ? FieldValues<double>(std::move(of_nodes)) : FieldValues<double>::view(u);
+  fields.exact = std::move(exact);
+  if (data.exact)
+    fields.error = {fields.u.size(),
+                    [of_u = fields.u.all(), of_exact = fields.exact.all()](std::int64_t first, std::int64_t n, double* out) {
+                      for (std::int64_t i = 0; i < n; ++i)
+                        out[i] = of_u[first + i] - of_exact[first + i];
+                    }};
+  if (!options.refer_to_u) {
+    for (FieldValues<double>* const values : {&fields.error, &fields.u, &fields.coefficient, &fields.flux, &fields.gradient})
+      values->keep();
+    fields.material.keep();
+  }
   return fields;
 }
 

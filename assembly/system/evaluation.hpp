@@ -47,10 +47,10 @@ namespace poisson::assembly {
 [[nodiscard]] HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                                std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant);
 
-/// u, exact - shift and the error on these nodes, coefficient, flux and material on the cells, with `gradient` that of u, too.
-/// `exact` may be missing.
+/// u, exact - shift and the error on these nodes, coefficient, flux and material on the cells, with what the options ask for but
+/// flux_points. `exact` may be missing.
 [[nodiscard]] SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                              std::span<double const> u, double shift, OutputNodes nodes = OutputNodes::equidistant,
-                                             bool gradient = false);
+                                             FieldOptions const& options = {});
 
 }  // namespace poisson::assembly

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "assembly/system/field_values.hpp"
 #include "assembly/system/periodic_nodes.hpp"
 #include "gpu/core/host_vector.hpp"
 
@@ -217,19 +218,22 @@ enum class OutputNodes { equidistant, unknowns };
 
 /// The solution on an OutputMesh: "per node" and "per cell" in its numbering; the components of a cell are adjacent.
 struct SolutionFields {
-  HostVector<double> u;             ///< per node
-  HostVector<double> exact, error;  ///< per node; empty without `exact`
-  HostVector<int> material;         ///< per cell
-  HostVector<double> coefficient;   ///< k per cell, at its centre: coefficient_components values
-  int coefficient_components = 1;   ///< 1 (isotropic), 3 (along x, y, z), or 6: xx, yy, zz, xy, yz, xz, as VTK has them
-  HostVector<double> flux;          ///< -k grad u per cell, at its centre: 3 values
-  HostVector<double> gradient;      ///< grad u per cell, at its centre: 3 values; empty unless asked for
-  HostVector<double> flux_points;   ///< -k grad u per node, the mean over the cells around it: 3 values; empty unless asked for
+  FieldValues<double> u;             ///< per node
+  FieldValues<double> exact, error;  ///< per node; empty without `exact`
+  FieldValues<int> material;         ///< per cell
+  FieldValues<double> coefficient;   ///< k per cell, at its centre: coefficient_components values
+  int coefficient_components = 1;    ///< 1 (isotropic), 3 (along x, y, z), or 6: xx, yy, zz, xy, yz, xz, as VTK has them
+  FieldValues<double> flux;          ///< -k grad u per cell, at its centre: 3 values
+  FieldValues<double> gradient;      ///< grad u per cell, at its centre: 3 values; empty unless asked for
+  FieldValues<double> flux_points;   ///< -k grad u per node, the mean over the cells around it: 3 values; empty unless asked for
 };
 
-/// Fields that are computed only where they are asked for.
-struct MoreFields {
-  bool flux_points = false, gradient = false;
+/// How fields are wanted.
+struct FieldOptions {
+  bool flux_points = false, gradient = false;  ///< these two, too
+  /// u and the discretisation outlive the fields, which may read them when they are asked for values. Else they stand by
+  /// themselves.
+  bool refer_to_u = false;
 };
 
 /// A face of a cell: 2 * direction + (0 at the cell's start, 1 at its end), in the cell's own frame.

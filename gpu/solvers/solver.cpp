@@ -1052,7 +1052,8 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     setup_on_backend += 16 * n;
   }
   bool const extended = options.precision != Precision::double_ && options.precision != Precision::automatic;
-  std::int64_t const right_hand_side = (extended && options.constant_null_space ? 16 : 8) * n;  // scaled
+  // b as the iterations see it, where that is not b itself.
+  std::int64_t const right_hand_side = ((extended ? 8 : 0) + (options.constant_null_space ? 8 : 0)) * n;
   SolverMemory result;
   result.preconditioner = known.preconditioner;
   std::int64_t const iterating = kept + vectors;

@@ -5,6 +5,7 @@
 #include "output/vtk/xml_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <exception>
 #include <limits>
@@ -45,13 +46,40 @@ DataArray floating(std::string name, int components, std::span<double const> val
 }
 
 DataArray array_of(Field const& field, VtkPrecision precision) {
-  if (field.integers.empty())
+  if (field.has_integers()) {
+    DataArray array{field.name, ScalarType::int32, field.components, field.n_values(), field.integers.data()};
+    if (field.make_integers)
+      array.fill = [make = field.make_integers](std::int64_t first, std::int64_t count, void* out) {
+        make(first, count, static_cast<std::int32_t*>(out));
+      };
+    return array;
+  }
+  if (!field.make_values)
     return floating(field.name, field.components, field.values, precision);
-  return {field.name, ScalarType::int32, field.components, static_cast<std::int64_t>(field.integers.size()), field.integers.data()};
+  DataArray array{field.name, precision == VtkPrecision::single ? ScalarType::float32 : ScalarType::float64, field.components,
+                  field.n_values()};
+  array.fill = [precision, make = field.make_values](std::int64_t first, std::int64_t count, void* out) {
+    if (precision == VtkPrecision::double_) {
+      make(first, count, static_cast<double*>(out));
+      return;
+    }
+    std::array<double, 1024> piece;
+    for (std::int64_t done = 0; done < count; done += std::ssize(piece)) {
+      std::int64_t const n = std::min<std::int64_t>(std::ssize(piece), count - done);
+      make(first + done, n, piece.data());
+      for (std::int64_t i = 0; i < n; ++i)
+        static_cast<float*>(out)[done + i] = static_cast<float>(piece[static_cast<std::size_t>(i)]);
+    }
+  };
+  return array;
 }
 
 /// A cell field on the p^3 cuboids of every cell.
 DataArray repeated(Field const& field, RectilinearGrid const& grid, VtkPrecision precision) {
+  if (grid.order == 1)
+    return array_of(field, precision);
+  if (field.n_made > 0)
+    throw std::invalid_argument("field '" + field.name + "' on cells of a higher order has to be an array");
   std::int64_t const p = grid.order, c = field.components, nx = grid.n(0) - 1, ny = grid.n(1) - 1, nz = grid.n(2) - 1;
   auto const place = [=, mx = grid.cells(0), my = grid.cells(1)](std::int64_t value) {
     std::int64_t const cuboid = value / c, i = cuboid % nx / p, j = cuboid / nx % ny / p, k = cuboid / (nx * ny) / p;
@@ -71,8 +99,7 @@ DataArray repeated(Field const& field, RectilinearGrid const& grid, VtkPrecision
 
 void check_sizes(std::vector<Field> const& fields, std::int64_t n) {
   for (Field const& field : fields)
-    if (auto const size = field.values.size() + field.integers.size();
-        field.components < 1 || size != static_cast<std::size_t>(n) * static_cast<std::size_t>(field.components))
+    if (auto const size = field.n_values(); field.components < 1 || size != n * field.components)
       throw std::invalid_argument("field '" + field.name + "' has " + std::to_string(size) + " values instead of " +
                                   std::to_string(field.components) + " on each of " + std::to_string(n) + " places");
 }
@@ -529,7 +556,7 @@ void write_pieces(std::filesystem::path const& path, PiecesOfMesh const& mesh, s
   auto const arrays = [&](std::vector<Field> const& fields) {
     std::string text;
     for (Field const& field : fields)
-      text += array(field.integers.empty() ? floating_type : "Int32", field.name, field.components);
+      text += array(field.has_integers() ? "Int32" : floating_type, field.name, field.components);
     return text;
   };
   std::string const grid = mesh.kind == Kind::image         ? "PImageData"

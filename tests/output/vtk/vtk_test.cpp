@@ -374,6 +374,48 @@ TEST(Vtk, LargeArraysComeBackWhateverTheThreads) {
   }
 }
 
+TEST(Vtk, FieldsThatAreMadeGiveTheFilesOfArrays) {
+  ImageGrid const image{{0, 0, 0}, {1, 1, 1}, {41, 33, 27}};
+  RandomFields const fields(image.n_points(), image.n_cells());
+  auto const made = [](std::vector<Field> list) {
+    for (Field& field : list) {
+      field.n_made = field.n_values();
+      auto const copy = [](auto const& values) {
+        return [values](std::int64_t first, std::int64_t n, auto* out) { std::copy_n(values.begin() + first, n, out); };
+      };
+      if (field.has_integers())
+        field.make_integers = copy(field.integers);
+      else
+        field.make_values = copy(field.values);
+      field.values = {};
+      field.integers = {};
+    }
+    return list;
+  };
+  TemporaryDirectory directory;
+  for (VtkCompression const compression : {VtkCompression::none, VtkCompression::fast, VtkCompression::best})
+    for (VtkPrecision const precision : {VtkPrecision::single, VtkPrecision::double_}) {
+      VtkOptions const options{compression, precision};
+      for (auto const& [ending, write] : {std::pair<std::string, std::function<void(std::filesystem::path const&, bool)>>{
+                                              ".vti",
+                                              [&](auto const&path, bool from_arrays) {
+                                                write_vti(path, image, from_arrays ? fields.points() : made(fields.points()),
+                                                          from_arrays ? fields.cells() : made(fields.cells()), options);
+                                              }},
+                                          {".hdf", [&](auto const&path, bool from_arrays) {
+                                             write_hdf(path, image, from_arrays ? fields.points() : made(fields.points()),
+                                                       from_arrays ? fields.cells() : made(fields.cells()), options);
+                                           }}}) {
+        write(directory / ("arrays" + ending), true);
+        write(directory / ("made" + ending), false);
+        EXPECT_TRUE(text_of(directory / ("arrays" + ending)) == text_of(directory / ("made" + ending)))
+            << ending << ' ' << name_of(compression) << ' ' << name_of(precision);
+      }
+    }
+  std::vector<Field> const few{{"u", 1, {}, {}, [](std::int64_t, std::int64_t, double*) {}, {}, 5}};
+  EXPECT_THROW(write_vti(directory / "few.vti", image, few, {}, {}), std::invalid_argument);
+}
+
 TEST(Hdf, LargeArraysComeBackWhateverTheThreads) {
   ImageGrid const image{{0, 0, 0}, {1, 1, 1}, {101, 83, 117}};
   RandomFields const fields(image.n_points(), image.n_cells());

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "gpu/core/host_vector.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+
+namespace poisson::assembly {
+
+/// The values of a field at nodes or cells. They are in memory, or in that of somebody else; or they are made when they are asked
+/// for: a range of them (fill), or all (all), which then stay. Several threads may ask at once. As a range it has all values.
+template <class T>
+class FieldValues {
+public:
+  /// Writes the values first ... first + n - 1 to `out`. Called by several threads at once; does not throw.
+  using Fill = std::function<void(std::int64_t first, std::int64_t n, T* out)>;
+
+  FieldValues() = default;
+  FieldValues(HostVector<T> values) : size_(values.size()), stored_(std::make_shared<Stored>()) {
+    stored_->own = std::move(values);
+    stored_->values = stored_->own;
+  }
+  FieldValues(std::size_t size, Fill fill) : size_(size), fill_(std::move(fill)), stored_(std::make_shared<Stored>()) {}
+  /// Precondition: `values` outlive it.
+  [[nodiscard]] static FieldValues view(std::span<T const> values) {
+    FieldValues result(HostVector<T>{});
+    result.size_ = values.size();
+    result.stored_->values = values;
+    return result;
+  }
+
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  /// Null where the values are in memory from the start.
+  [[nodiscard]] Fill const& fill() const { return fill_; }
+  /// Throws std::bad_alloc.
+  [[nodiscard]] std::span<T const> all() const;
+  [[nodiscard]] T const& operator[](std::size_t i) const { return all()[i]; }
+  [[nodiscard]] auto begin() const { return all().begin(); }
+  [[nodiscard]] auto end() const { return all().end(); }
+
+  /// Takes the values into its own memory, and forgets where they come from. Throws std::bad_alloc.
+  void keep();
+
+private:
+  struct Stored {
+    std::once_flag once;
+    HostVector<T> own;
+    std::span<T const> values;
+  };
+
+  std::size_t size_ = 0;
+  Fill fill_;
+  std::shared_ptr<Stored> stored_;
+};
+
+extern template class FieldValues<double>;
+extern template class FieldValues<int>;
+
+}  // namespace poisson::assembly
