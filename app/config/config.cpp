@@ -216,9 +216,11 @@ private:
 
 }  // namespace
 
-Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string name, std::optional<SystemSpec> system)
+Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string name, std::optional<SystemSpec> system,
+                             SweepSpec of_case)
     : root_(std::move(root)), name_(std::move(name)) {
   config_.system = std::move(system);
+  config_.sweep = std::move(of_case);
   schema::check_names(*root_, schema::run_key_paths());
   auto const with_parameters = std::make_shared<YamlNode>(*root_);
   schema::set_parameters(*with_parameters);
@@ -267,19 +269,50 @@ std::string Configuration::locate(InputError const& error) const {
   return (located.depth == 0 ? name_ : located.origin.text()) + ": " + message;
 }
 
-Configuration Configuration::with(std::vector<std::string> const& sets, std::string_view origin) const {
-  auto root = std::make_shared<YamlNode>(*root_);
+Configuration Configuration::changed(YamlNode root, std::vector<std::string> const& sets, std::string_view origin,
+                                     SweepSpec of_case) const {
   for (auto const& set : sets)
-    schema::apply_set(*root, set, origin);
-  Configuration changed(std::move(root), name_, config_.system);
+    schema::apply_set(root, set, origin);
+  Configuration changed(std::make_shared<YamlNode const>(std::move(root)), name_, config_.system, std::move(of_case));
   changed.text_ = text_;
   changed.sets_ = sets_;
   changed.sets_.insert(changed.sets_.end(), sets.begin(), sets.end());
-  for (SweepAxis& axis : changed.config_.sweep.axes)
-    for (std::string const& set : sets)
-      if (set.starts_with(axis.path + "="))
-        axis.of_case = set.substr(axis.path.size() + 1);
   return changed;
+}
+
+Configuration Configuration::with(std::vector<std::string> const& sets, std::string_view origin) const {
+  return changed(*root_, sets, origin, {});
+}
+
+Configuration Configuration::case_with(std::vector<std::string> const& sets) const {
+  YamlNode root = *root_;
+  if (auto const at = std::find_if(root.keys.begin(), root.keys.end(), [](auto const& key) { return key.name == "sweep"; });
+      at != root.keys.end()) {  // which has been checked, and may be long
+    root.items.erase(root.items.begin() + (at - root.keys.begin()));
+    root.keys.erase(at);
+  }
+  SweepSpec of_case;
+  for (SweepAxis const& axis : config_.sweep.axes)
+    for (std::string const& set : sets)
+      if (set.starts_with(axis.path + "=")) {
+        std::string const value = set.substr(axis.path.size() + 1);
+        of_case.group.parts.push_back({of_case.axes.size(), {}});
+        of_case.axes.push_back({.path = axis.path, .values = {value}, .of_case = value});
+      }
+  return changed(std::move(root), sets, "sweep", std::move(of_case));
+}
+
+std::map<std::string, double> Configuration::parameters_with(std::vector<std::string> const& sets) const {
+  YamlNode root;
+  root.kind = YamlNode::Kind::map;
+  if (YamlNode const* const parameters = root_->find("parameters")) {
+    root.keys.push_back({"parameters", parameters->origin});
+    root.items.push_back(*parameters);
+  }
+  for (std::string const& set : sets)
+    if (set.starts_with("parameters."))
+      schema::apply_set(root, set, "sweep");
+  return schema::values_of_parameters(root);
 }
 
 Configuration parse_configuration(std::string_view text, std::string const& name, std::vector<std::string> const& sets) {
@@ -440,6 +473,8 @@ std::string json_schema_text() {
             {"title", "poisson"},
             {"description", "Configuration of poisson: -div(k grad u) = f on hexahedral meshes"}};
   root.update(schema::json_schema_of(schema::run_keys(), RunConfig{}));
+  Json const& forms = root["properties"]["sweep"]["additionalProperties"]["anyOf"];
+  root["$defs"] = {{"range", forms[1]}, {"powers_of_two", forms[2]}};
   // An axis of a sweep holds values of the key that it names.
   Json& axes = root["properties"]["sweep"]["properties"];
   for (auto const& k : schema::run_keys()) {
@@ -448,7 +483,12 @@ std::string json_schema_text() {
     std::string pointer = "#";
     for (auto const& step : split_path(k.path))
       pointer += "/properties/" + step.name;
-    axes[k.path] = {{"type", "array"}, {"items", {{"$ref", pointer}}}, {"minItems", 1}};
+    Json const list{{"type", "array"}, {"items", {{"$ref", pointer}}}, {"minItems", 1}};
+    // Not anyOf, which would tell nothing of a value that is wrong.
+    axes[k.path] = {{"type", Json::array({"array", "object"})},
+                    {"if", {{"type", "object"}}},
+                    {"then", {{"anyOf", Json::array({Json{{"$ref", "#/$defs/range"}}, Json{{"$ref", "#/$defs/powers_of_two"}}})}}},
+                    {"else", list}};
   }
   return root.dump(2) + "\n";
 }
@@ -481,6 +521,10 @@ RunConfig with_absolute_files(RunConfig config) {
 std::string fingerprint(RunConfig const& config) {
   RunConfig identity = config;
   identity.output.directory.clear();
+  // Whatever computes it: cases that are listed on one machine are run on another.
+  if (std::none_of(config.sweep.axes.begin(), config.sweep.axes.end(),
+                   [](SweepAxis const& axis) { return axis.path == "backend"; }))
+    identity.backend.reset();
   identity.sweep = {};
   auto const keep_name = [](std::string& file) { file = fs::path(file).filename().string(); };
   keep_name(identity.problem.mesh.file);

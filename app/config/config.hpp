@@ -4,7 +4,9 @@
 #include "gpu/core/error.hpp"
 
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,14 +38,21 @@ public:
   [[nodiscard]] std::string locate(InputError const& error) const;
 
   /// This configuration with settings "key.path=value" applied in order, and checked again. The value is YAML; list elements are
-  /// written problem.boundary[0].value; missing maps are created. `origin` names the settings in messages. A setting of an axis of
-  /// `sweep` becomes its SweepAxis::of_case. Throws ConfigError.
+  /// written problem.boundary[0].value; missing maps are created. `origin` names the settings in messages. Throws ConfigError.
   [[nodiscard]] Configuration with(std::vector<std::string> const& sets, std::string_view origin = "--set") const;
+  /// The same for a case of the sweep. Of `sweep` the axes that are set remain, each with its value (SweepAxis::of_case).
+  [[nodiscard]] Configuration case_with(std::vector<std::string> const& sets) const;
+  /// The parameters alone with those settings of them; takes far less time. Throws ConfigError.
+  [[nodiscard]] std::map<std::string, double> parameters_with(std::vector<std::string> const& sets) const;
 
 private:
+  [[nodiscard]] Configuration changed(YamlNode root, std::vector<std::string> const& sets, std::string_view origin,
+                                      SweepSpec of_case) const;
   friend Configuration parse_configuration(std::string_view, std::string const&, std::vector<std::string> const&);
   friend Configuration system_configuration(SystemSpec, std::vector<std::string> const&);
-  Configuration(std::shared_ptr<YamlNode const> root, std::string name, std::optional<SystemSpec> system = {});
+  /// `of_case`: the sweep that this is a case of.
+  Configuration(std::shared_ptr<YamlNode const> root, std::string name, std::optional<SystemSpec> system = {},
+                SweepSpec of_case = {});
 
   std::shared_ptr<YamlNode const> root_;
   std::string name_, text_;

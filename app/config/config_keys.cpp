@@ -96,8 +96,10 @@ std::vector<std::string> const& run_key_paths() {
 
 void check_run(YamlNode const& root, RunConfig const& config) {
   check_boundary(root, config.problem);
-  check_sweep(root, config.sweep);
-  check_snapshots(root, config);
+  if (root.find("sweep")) {  // a case of a sweep has none
+    check_sweep(root, config.sweep);
+    check_snapshots(root, config);
+  }
   check_output(root, config);
   check_pictures(root, config);
   check_fields(root, config);

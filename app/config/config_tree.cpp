@@ -361,10 +361,22 @@ std::string flow_text(YamlNode const& node) {
 
 std::vector<PathStep> split_path(std::string_view path) {
   constexpr std::string_view sweep = "sweep.";
-  if (path.starts_with(sweep) && path.size() > sweep.size())
-    return {{"sweep", false}, {std::string(path.substr(sweep.size())), false}};
   std::vector<PathStep> steps;
   std::size_t i = 0;
+  if (path.starts_with(sweep) && path.size() > sweep.size()) {
+    // Its sections have keys of their own, its axes are key paths.
+    steps.push_back({"sweep", false});
+    i = sweep.size();
+    while (path.substr(i).starts_with("zip.") || path.substr(i).starts_with("product.")) {
+      std::size_t const end = path.find('.', i);
+      steps.push_back({std::string(path.substr(i, end - i)), false});
+      i = end + 1;
+    }
+    if (!path.substr(i).starts_with("sample.")) {
+      steps.push_back({std::string(path.substr(i)), false});
+      return steps;
+    }
+  }
   while (i < path.size()) {
     if (path[i] == '[') {
       auto const end = path.find(']', i);

@@ -94,13 +94,16 @@ Json Parameters::json_schema() const {
   return {{"type", "object"}, {"additionalProperties", ExpressionText{}.json_schema()}};
 }
 
+std::map<std::string, double> values_of_parameters(YamlNode const& root) {
+  std::map<std::string, double> values;
+  if (YamlNode const* const node = root.find("parameters"); node != nullptr && node->kind != YamlNode::Kind::null)
+    Parameters{}.read(*node, "parameters", values);
+  return values;
+}
+
 void set_parameters(YamlNode& root) {
-  YamlNode const* const node = root.find("parameters");
-  if (node == nullptr || node->kind == YamlNode::Kind::null)
-    return;
-  auto values = std::make_shared<assembly::Constants>();
-  Parameters{}.read(*node, "parameters", *values);
-  tell(root, values);
+  if (auto values = values_of_parameters(root); !values.empty())
+    tell(root, std::make_shared<assembly::Constants const>(std::move(values)));
 }
 
 std::vector<std::string> unused_parameters(YamlNode const& root, std::string const& source) {

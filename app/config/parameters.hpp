@@ -18,6 +18,9 @@ struct Parameters {
   [[nodiscard]] Json json_schema() const;
 };
 
+/// The parameters of the tree. Throws ConfigError.
+[[nodiscard]] std::map<std::string, double> values_of_parameters(YamlNode const& root);
+
 /// Evaluates the parameters of the tree, if it has any, and tells them to all of its nodes. Throws ConfigError.
 void set_parameters(YamlNode& root);
 

@@ -225,6 +225,8 @@ struct OutputSpec {
 };
 
 enum class SweepMode { product, zip };
+enum class SampleMethod { latin_hypercube, sobol, random };
+enum class Distribution { uniform, loguniform, normal, lognormal };
 }  // namespace poisson::app
 
 template <>
@@ -232,18 +234,63 @@ struct poisson::Names<poisson::app::SweepMode> {
   static constexpr std::array<Named<app::SweepMode>, 2> values{
       {{app::SweepMode::product, "product"}, {app::SweepMode::zip, "zip"}}};
 };
+template <>
+struct poisson::Names<poisson::app::SampleMethod> {
+  static constexpr std::array<Named<app::SampleMethod>, 3> values{{{app::SampleMethod::latin_hypercube, "latin_hypercube"},
+                                                                   {app::SampleMethod::sobol, "sobol"},
+                                                                   {app::SampleMethod::random, "random"}}};
+};
+template <>
+struct poisson::Names<poisson::app::Distribution> {
+  static constexpr std::array<Named<app::Distribution>, 4> values{{{app::Distribution::uniform, "uniform"},
+                                                                   {app::Distribution::loguniform, "loguniform"},
+                                                                   {app::Distribution::normal, "normal"},
+                                                                   {app::Distribution::lognormal, "lognormal"}}};
+};
 
 namespace poisson::app {
 
 struct SweepAxis {
   std::string path;                 ///< a key path, "problem.element.order" or "problem.boundary[0].value"
   std::vector<std::string> values;  ///< YAML text of each value, on one line; path + "=" + value is what Configuration::with takes
+  std::string given{};              ///< how the file gives the values where it does not list them: "{from: 1, to: 9, count: 5}"
+  bool is_sampled = false;          ///< the values are those of SweepSpec::sample
   std::optional<std::string> of_case{};  ///< the value of a case; Configuration::with sets it
 };
 
-struct SweepSpec {
+/// How axes, and groups of them, make cases: every combination of their values, the last part changing fastest, or the i-th values
+/// together.
+struct SweepGroup {
+  struct Part;
   SweepMode mode = SweepMode::product;
-  std::vector<SweepAxis> axes;  ///< in the order of the file; with zip all of one length
+  std::vector<Part> parts{};  ///< in the order of the file
+};
+struct SweepGroup::Part {
+  std::size_t axis = 0;             ///< its number, where there is no group
+  std::vector<SweepGroup> group{};  ///< none, or one
+};
+
+/// Uncertain parameters, which become axes of a zip group.
+struct SampleSpec {
+  /// A distribution with two numbers: of uniform and loguniform the ends, of normal the mean and the deviation, of lognormal those
+  /// of the logarithm.
+  struct Parameter {
+    std::string path;  ///< a key path
+    Distribution distribution = Distribution::uniform;
+    std::array<double, 2> numbers{};
+  };
+  SampleMethod method = SampleMethod::latin_hypercube;
+  std::int64_t count = 0;
+  std::int64_t seed = 0;
+  bool indices = false;  ///< cases for Sobol indices: count (parameters + 2) of them
+  std::vector<Parameter> parameters{};
+};
+
+struct SweepSpec {
+  std::vector<SweepAxis> axes{};  ///< in the order of the file
+  SweepGroup group{};             ///< of all of them
+  std::string when{};             ///< an expression: cases where it is 0 are left out
+  std::optional<SampleSpec> sample{};
 };
 
 /// The system A x = b of `poisson solve`, from Matrix Market files.

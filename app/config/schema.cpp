@@ -544,4 +544,8 @@ void check_names(YamlNode const& root, std::vector<std::string> const& paths) {
   check_names_below(root, "", "", paths);
 }
 
+void check_names(YamlNode const& map, std::string const& shown, std::vector<std::string> const& paths) {
+  check_names_below(map, "", shown, paths);
+}
+
 }  // namespace poisson::app::schema

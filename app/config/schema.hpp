@@ -441,5 +441,7 @@ template <class T>
 /// Throws ConfigError for the first key of the tree that is not one of `paths` ("problem.boundary[].ids" below a list), suggesting
 /// a similar one, and for the first section that is not a map.
 void check_names(YamlNode const& root, std::vector<std::string> const& paths);
+/// The same for a map whose key path is `shown`; `paths` begin there.
+void check_names(YamlNode const& map, std::string const& shown, std::vector<std::string> const& paths);
 
 }  // namespace poisson::app::schema

@@ -230,19 +230,6 @@ ExitCode summarize(std::vector<SweepCase> const& cases, RunConfig const& config,
   return static_cast<ExitCode>(code);
 }
 
-/// Numbers that increase as "0,3-5", which is also how Slurm takes those of an array.
-std::string ranges_text(std::vector<std::size_t> const& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1)
-      ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(numbers[i]) + (last > i ? "-" + std::to_string(numbers[last]) : "");
-    i = last + 1;
-  }
-  return text;
-}
-
 /// The devices that --gpus shares out; none without it. Takes no memory of any.
 std::vector<std::string> devices_of(SweepOptions const& options, std::vector<SweepCase> const& cases) {
   if (options.gpus.empty())

@@ -2,6 +2,7 @@
 
 #include "app/launch/exit_code.hpp"
 #include "app/results/solution_fields.hpp"
+#include "assembly/expression/expression.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/input_file.hpp"
 #include "output/files/directory_lock.hpp"
@@ -11,8 +12,10 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
+#include <utility>
 
 namespace poisson::app {
 
@@ -24,26 +27,105 @@ namespace {
 constexpr std::string_view exit_code_mark = "exit code ";
 constexpr std::string_view folder_prefix = "case_";
 
-std::vector<std::vector<std::string>> combinations(SweepSpec const& sweep) {
-  std::vector<std::vector<std::string>> cases;
-  if (sweep.mode == SweepMode::zip) {
-    for (std::size_t i = 0; i < sweep.axes.front().values.size(); ++i) {
-      cases.emplace_back();
-      for (auto const& axis : sweep.axes)
-        cases.back().push_back(axis.values[i]);
+/// The values of some axes: number of the axis, number of its value.
+using Chosen = std::vector<std::pair<std::size_t, std::size_t>>;
+
+std::vector<Chosen> choices_of(SweepGroup const& group, SweepSpec const& sweep) {
+  std::vector<Chosen> all;
+  for (std::size_t p = 0; p < group.parts.size(); ++p) {
+    SweepGroup::Part const& part = group.parts[p];
+    std::vector<Chosen> own;
+    if (part.group.empty())
+      for (std::size_t i = 0; i < sweep.axes[part.axis].values.size(); ++i)
+        own.push_back({{part.axis, i}});
+    else
+      own = choices_of(part.group[0], sweep);
+    auto const join = [](Chosen chosen, Chosen const& more) {
+      chosen.insert(chosen.end(), more.begin(), more.end());
+      return chosen;
+    };
+    if (p == 0) {
+      all = std::move(own);
+    } else if (group.mode == SweepMode::zip) {
+      for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = join(std::move(all[i]), own[i]);
+    } else {  // the last part changes fastest
+      std::vector<Chosen> longer;
+      for (Chosen const& begun : all)
+        for (Chosen const& more : own)
+          longer.push_back(join(begun, more));
+      all = std::move(longer);
     }
-    return cases;
   }
-  cases.emplace_back();
-  for (auto const& axis : sweep.axes) {  // the last axis changes fastest
-    std::vector<std::vector<std::string>> longer;
-    for (auto const& begun : cases)
-      for (auto const& value : axis.values) {
-        longer.push_back(begun);
-        longer.back().push_back(value);
-      }
-    cases = std::move(longer);
+  return all;
+}
+
+std::vector<std::string> settings_of(SweepSpec const& sweep, std::vector<std::string> const& values) {
+  std::vector<std::string> sets;
+  for (std::size_t a = 0; a < sweep.axes.size(); ++a)
+    sets.push_back(sweep.axes[a].path + "=" + values[a]);
+  return sets;
+}
+
+/// The number that the text of a value is, or of a list of equal numbers, as those of a cube's cells.
+std::optional<double> number_of(std::string text) {
+  std::optional<double> number;
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    double value = 0;
+    auto const [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || (number && *number != value))
+      return {};
+    number = value;
   }
+  return number;
+}
+
+/// Whether `sweep.when` keeps a case. It may use the parameters, and swept keys that are numbers by the last words of their paths.
+bool is_wanted(Configuration const& configuration, std::vector<std::string> const& values) {
+  SweepSpec const& sweep = configuration.config().sweep;
+  if (sweep.when.empty())
+    return true;
+  assembly::Constants constants;
+  for (std::size_t a = 0; a < sweep.axes.size(); ++a)
+    if (auto const number = number_of(values[a]))
+      constants[short_name(sweep.axes[a].path)] = *number;
+  try {
+    for (auto const& [name, value] : configuration.parameters_with(settings_of(sweep, values)))
+      constants[name] = value;
+  } catch (ConfigError const&) {
+    return true;  // what is wrong is told where the case is made
+  }
+  assembly::Expression const expression(sweep.when, "sweep.when", constants);
+  if (!expression.is_constant())
+    throw InputError("sweep.when", "a case has no place; x, y and z have no meaning here");
+  return expression(0, 0, 0) != 0;
+}
+
+struct Combination {
+  std::vector<std::string> values;  ///< of all axes
+  std::size_t sample = 0;           ///< SweepCase::sample
+};
+
+/// All cases, in their order.
+std::vector<Combination> combinations(Configuration const& configuration) {
+  SweepSpec const& sweep = configuration.config().sweep;
+  std::vector<Combination> cases;
+  auto const choices = choices_of(sweep.group, sweep);
+  for (Chosen const& chosen : choices) {
+    Combination c{std::vector<std::string>(sweep.axes.size())};
+    for (auto const& [axis, value] : chosen) {
+      c.values[axis] = sweep.axes[axis].values[value];
+      if (sweep.axes[axis].is_sampled)
+        c.sample = value;
+    }
+    if (is_wanted(configuration, c.values))
+      cases.push_back(std::move(c));
+  }
+  if (cases.empty())
+    throw InputError("sweep.when", "it is 0 in all of the " + std::to_string(choices.size()) + " cases, and leaves none");
   return cases;
 }
 
@@ -92,15 +174,8 @@ CaseLog read_log(fs::path const& path) {
   return log;
 }
 
-std::vector<std::string> settings_of(SweepSpec const& sweep, std::vector<std::string> const& values) {
-  std::vector<std::string> sets;
-  for (std::size_t a = 0; a < sweep.axes.size(); ++a)
-    sets.push_back(sweep.axes[a].path + "=" + values[a]);
-  return sets;
-}
-
 /// Settings that all cases need beside their own, since ParaView reads no collection of several kinds of grids.
-std::vector<std::string> common_settings(Configuration const& configuration, std::vector<std::vector<std::string>> const& all) {
+std::vector<std::string> common_settings(Configuration const& configuration, std::vector<Combination> const& all) {
   OutputSpec const& output = configuration.config().output;
   SweepSpec const& sweep = configuration.config().sweep;
   bool const may_differ = std::any_of(sweep.axes.begin(), sweep.axes.end(), [](SweepAxis const& axis) {
@@ -110,9 +185,9 @@ std::vector<std::string> common_settings(Configuration const& configuration, std
   if (!output.vtk_enabled || !may_differ)
     return {};
   std::set<std::string> files;
-  for (auto const& values : all)
+  for (Combination const& combination : all)
     try {
-      files.insert(vtk_file_name(configuration.with(settings_of(sweep, values), "sweep").config()));
+      files.insert(vtk_file_name(configuration.case_with(settings_of(sweep, combination.values)).config()));
     } catch (InputError const&) {  // told where the case is made
     }
   if (files.size() <= 1)
@@ -125,19 +200,20 @@ std::vector<std::string> common_settings(Configuration const& configuration, std
 }
 
 /// The case, valid or not, with these values.
-SweepCase make_case(Configuration const& configuration, std::size_t number, std::vector<std::string> values,
+SweepCase make_case(Configuration const& configuration, std::size_t number, Combination const& combination,
                     std::vector<std::string> sets) {
   SweepCase c;
-  c.values = std::move(values);
+  c.values = combination.values;
+  c.sample = combination.sample;
   auto const own = settings_of(configuration.config().sweep, c.values);
   sets.insert(sets.end(), own.begin(), own.end());
   char index[16];
   std::snprintf(index, sizeof index, "case_%03zu", number);
   try {
-    c.fingerprint = fingerprint(configuration.with(sets, "sweep").config());
+    c.fingerprint = fingerprint(configuration.case_with(sets).config());
     c.directory = std::string(cases_folder) + "/" + index + "_" + c.fingerprint.substr(0, 8);
     sets.push_back("output.directory=" + Json((fs::path(configuration.config().output.directory) / c.directory).string()).dump());
-    c.configuration = configuration.with(sets, "sweep");
+    c.configuration = configuration.case_with(sets);
   } catch (InputError const& error) {
     c.error = configuration.locate(error);
     c.exit_code = exit_usage;
@@ -198,11 +274,11 @@ void collect(SweepCase& c, fs::path const& root) {
 
 std::vector<SweepCase> sweep_cases(Configuration const& configuration) {
   require_axes(configuration);
-  auto const all = combinations(configuration.config().sweep);
+  auto const all = combinations(configuration);
   auto const common = common_settings(configuration, all);
   std::vector<SweepCase> cases;
-  for (auto const& values : all)
-    cases.push_back(make_case(configuration, cases.size(), values, common));
+  for (Combination const& combination : all)
+    cases.push_back(make_case(configuration, cases.size(), combination, common));
   if (std::none_of(cases.begin(), cases.end(), [](SweepCase const& c) { return c.configuration.has_value(); }))
     throw InputError("sweep", "no case of the sweep is a valid configuration; the first: " + cases.front().error);
   return cases;
@@ -210,7 +286,7 @@ std::vector<SweepCase> sweep_cases(Configuration const& configuration) {
 
 NumberedCase sweep_case(Configuration const& configuration, std::string const& name) {
   require_axes(configuration);
-  auto const all = combinations(configuration.config().sweep);
+  auto const all = combinations(configuration);
   bool const is_folder = name.starts_with(folder_prefix);
   std::string_view digits = name;
   if (is_folder)
@@ -230,6 +306,18 @@ NumberedCase sweep_case(Configuration const& configuration, std::string const& n
                    ", or a name that 'poisson sweep CONFIG --list' tells; found '" + name + "'");
 }
 
+bool change_together(SweepGroup const& group, std::size_t a, std::size_t b) {
+  auto const holds = [](auto const& self, SweepGroup const& of, std::size_t axis) -> bool {
+    return std::any_of(of.parts.begin(), of.parts.end(), [&](SweepGroup::Part const& part) {
+      return part.group.empty() ? part.axis == axis : self(self, part.group[0], axis);
+    });
+  };
+  for (SweepGroup::Part const& part : group.parts)
+    if (!part.group.empty() && holds(holds, part.group[0], a) && holds(holds, part.group[0], b))
+      return change_together(part.group[0], a, b);
+  return group.mode == SweepMode::zip;
+}
+
 std::string short_name(std::string const& path) {
   return path.substr(path.rfind('.') + 1);  // npos + 1 is 0
 }
@@ -238,6 +326,18 @@ std::string values_text(SweepCase const& c, std::vector<SweepAxis> const& axes) 
   std::string text;
   for (std::size_t a = 0; a < axes.size(); ++a)
     text += (a > 0 ? ", " : "") + short_name(axes[a].path) + " = " + c.values[a];
+  return text;
+}
+
+std::string ranges_text(std::vector<std::size_t> const& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1)
+      ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(numbers[i]) + (last > i ? "-" + std::to_string(numbers[last]) : "");
+    i = last + 1;
+  }
   return text;
 }
 

@@ -19,6 +19,7 @@ inline constexpr char const* case_log = "log.txt";  ///< what a case's process s
 /// A case of a sweep.
 struct SweepCase {
   std::vector<std::string> values;  ///< one per axis
+  std::size_t sample = 0;           ///< its number in the plan of sweep.sample
   std::string fingerprint;
   std::string directory;                       ///< relative to the sweep's; empty without a configuration
   std::optional<Configuration> configuration;  ///< none where the values give no valid one; `error` says why
@@ -30,7 +31,7 @@ struct SweepCase {
   nlohmann::ordered_json result;  ///< result.json, or null
 };
 
-/// The cases of `sweep`, numbered from 0: all combinations of the values, or with zip the i-th values together. Throws InputError
+/// The cases of `sweep`, numbered from 0: what its groups make of the values of its axes, and `when` keeps. Throws InputError
 /// where there is nothing to sweep over, or no case is valid.
 [[nodiscard]] std::vector<SweepCase> sweep_cases(Configuration const& configuration);
 struct NumberedCase {
@@ -41,10 +42,15 @@ struct NumberedCase {
 /// InputError where there is none, also where a folder's name is of another configuration.
 [[nodiscard]] NumberedCase sweep_case(Configuration const& configuration, std::string const& name);
 
+/// Whether two axes change together: they are in one zip.
+[[nodiscard]] bool change_together(SweepGroup const& group, std::size_t a, std::size_t b);
+
 /// The last word of a key path.
 [[nodiscard]] std::string short_name(std::string const& path);
 /// "cells = [8, 8, 8], order = 2"
 [[nodiscard]] std::string values_text(SweepCase const& c, std::vector<SweepAxis> const& axes);
+/// Numbers that increase as "0,3-5", which is also how Slurm takes those of an array.
+[[nodiscard]] std::string ranges_text(std::vector<std::size_t> const& numbers);
 /// The name of a case's folder.
 [[nodiscard]] std::string name_of_case(SweepCase const& c);
 /// Whether the sweep has analyses of the solutions of all its cases, which have to be kept for them.

@@ -1,4 +1,5 @@
 #include "app/sweep/sweep_page.hpp"
+
 #include "app/config/config.hpp"
 #include "app/io/console.hpp"
 #include "app/results/problem_words.hpp"
@@ -6,6 +7,7 @@
 
 #include "app/results/report_page.hpp"
 #include "app/results/versions.hpp"
+#include "app/sweep/sweep_statistics.hpp"
 #include "output/report/page.hpp"
 
 #include <algorithm>
@@ -136,7 +138,7 @@ bool constant(std::vector<output::Curve> const& curves) {
 class SweepPage {
 public:
   SweepPage(RunConfig const& config, std::vector<SweepCase> const& cases, Json const& record)
-      : axes_(config.sweep.axes), zip_(config.sweep.mode == SweepMode::zip), cases_(cases), record_(record) {
+      : config_(config), axes_(config.sweep.axes), cases_(cases), record_(record) {
     for (SweepCase const& c : cases)
       if (c.result.is_object() && c.result.contains("quantities"))
         for (auto const& [name, value] : c.result["quantities"].items())
@@ -246,6 +248,47 @@ public:
     page.table(table);
   }
 
+  /// What the spread of sampled parameters does: a table, and histograms of the quantities in it.
+  void add_statistics(output::Page& page) const {
+    for (SampleStatistics const& group : sample_statistics(cases_, config_)) {
+      std::string of;
+      for (auto const& [path, value] : group.parameters)
+        of += ", " + last_part(path) + " = " + value;
+      page.heading("Statistics of " + std::to_string(group.n_used) + " of " + std::to_string(group.n_cases) + " cases" + of);
+      auto const rows = table_of(group, config_);
+      output::PageTable table;
+      table.head = rows[0];
+      std::vector<output::PagePlot> plots;
+      for (std::size_t r = 1; r < rows.size(); ++r) {
+        std::vector<output::PageCell>& row = table.rows.emplace_back();
+        for (std::string const& text : rows[r])
+          row.push_back({text});
+        auto const found = std::find_if(group.quantities.begin(), group.quantities.end(),
+                                        [&](QuantityStatistics const& q) { return q.name == rows[r][0]; });
+        if (found == group.quantities.end() || found->counts.empty())
+          continue;
+        output::Curve outline{"", {found->edges.front()}, {0}};
+        for (std::size_t i = 0; i < found->counts.size(); ++i)
+          for (std::size_t const edge : {i, i + 1}) {
+            outline.x.push_back(found->edges[edge]);
+            outline.y.push_back(static_cast<double>(found->counts[i]));
+          }
+        outline.x.push_back(found->edges.back());
+        outline.y.push_back(0);
+        output::PagePlot& plot = plots.emplace_back(output::PagePlot{"Histogram of " + found->name, found->name, "cases"});
+        plot.markers = false;
+        plot.curves = {std::move(outline)};
+      }
+      page.table(table);
+      page.paragraph(
+          config_.sweep.sample->indices
+              ? "+-: 95 % confidence of the mean. S: the share of the variance that a parameter has alone; total: with all "
+                "others together."
+              : "+-: 95 % confidence of the mean, as of independent cases.");
+      page.plots(plots);
+    }
+  }
+
 private:
   /// The most x of a curve.
   static std::size_t several_x(std::vector<output::Curve> const& curves) {
@@ -264,8 +307,12 @@ private:
   [[nodiscard]] output::PagePlot against_size(Shown const& shown, char const* size, char const* size_name, double factor,
                                               char const* fit_name) const {
     std::vector<bool> separate;
-    for (SweepAxis const& axis : axes_)
-      separate.push_back(!zip_ && !changes_size(axis));
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      bool with_size = changes_size(axes_[a]) || axes_[a].is_sampled;
+      for (std::size_t b = 0; b < axes_.size(); ++b)
+        with_size = with_size || (changes_size(axes_[b]) && change_together(config_.sweep.group, a, b));
+      separate.push_back(!with_size);
+    }
     output::PagePlot plot{shown.name + " against " + size_name, size_name, shown.name};
     plot.curves = curves_of(
         cases_, axes_, separate, [&](SweepCase const& c) { return number_in(c.result, size); },
@@ -280,11 +327,13 @@ private:
 
   [[nodiscard]] output::PagePlot against_axis(Shown const& shown, std::size_t a) const {
     SweepAxis const& axis = axes_[a];
-    std::vector<bool> separate(axes_.size(), !zip_);
-    separate[a] = false;
+    std::vector<bool> separate;
+    for (std::size_t b = 0; b < axes_.size(); ++b)
+      separate.push_back(b != a && !change_together(config_.sweep.group, a, b));
     bool const numbers = std::all_of(axis.values.begin(), axis.values.end(),
                                      [](std::string const& value) { return std::isfinite(axis_number(value)); });
     output::PagePlot plot{shown.name, axis.path, shown.name};
+    plot.lines = !axis.is_sampled;  // others change with it
     if (!numbers)
       plot.x_names = axis.values;
     plot.curves = curves_of(
@@ -335,8 +384,8 @@ private:
     return row;
   }
 
+  RunConfig const& config_;
   std::vector<SweepAxis> const& axes_;
-  bool zip_;
   std::vector<SweepCase> const& cases_;
   Json const& record_;
   std::vector<Shown> quantities_;
@@ -356,8 +405,9 @@ std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> cons
                     good ? "all converged" : count(converged) + " converged", good);
   if (record.contains("complete") && !record["complete"].get<bool>())
     page.warning("The sweep is not complete; poisson sweep --resume does what is missing.");
-  for (std::size_t i = 0; i < cases.size(); ++i)
-    if (!cases[i].error.empty())
+  constexpr int most_errors = 20;
+  for (std::size_t i = 0, told = 0; i < cases.size() && told < most_errors; ++i)
+    if (!cases[i].error.empty() && ++told > 0)
       page.warning("Case " + std::to_string(i) + " failed: " + cases[i].error);
   page.heading("Problem");
   RunConfig common = config;  // without what no case has
@@ -369,14 +419,25 @@ std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> cons
     std::string values;
     for (std::string const& value : axis.values)
       values += (values.empty() ? "" : ", ") + value;
-    rows.emplace_back("Swept", axis.path + " = " + values);
+    if (!axis.is_sampled)
+      rows.emplace_back("Swept", axis.path + " = " + (axis.given.empty() ? values : axis.given));
   }
-  if (config.sweep.mode == SweepMode::zip)
+  if (auto const& sample = config.sweep.sample) {
+    for (auto const& parameter : sample->parameters)
+      rows.emplace_back("Sampled", parameter.path + ": " + std::string(name_of(parameter.distribution)) + " [" +
+                                       number_text(parameter.numbers[0], 6) + ", " + number_text(parameter.numbers[1], 6) + "]");
+    rows.emplace_back("Sample", std::string(name_of(sample->method)) + ", " + std::to_string(sample->count) + " points, seed " +
+                                    std::to_string(sample->seed) + (sample->indices ? ", with Sobol indices" : ""));
+  }
+  if (!config.sweep.when.empty())
+    rows.emplace_back("Cases with", config.sweep.when);
+  if (config.sweep.group.mode == SweepMode::zip)
     rows.emplace_back("Mode", "zip: the first values together, then the second ones and so on");
   page.facts(rows);
 
   SweepPage const sweep(config, cases, record);
   sweep.add_cases(page);
+  sweep.add_statistics(page);
   sweep.add_errors(page);
   sweep.add_extrapolation(page);
   sweep.add_quantities(page);

@@ -6,6 +6,7 @@
 #include "app/results/solution_fields.hpp"
 #include "app/sweep/mesh_convergence.hpp"
 #include "app/sweep/sweep_page.hpp"
+#include "app/sweep/sweep_statistics.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/vtk/vtk_files.hpp"
 
@@ -137,12 +138,18 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
   csv << "case";
   for (auto const& axis : sweep.axes)
     csv << "," << csv_field(axis.path);
+  auto const& own = config.output.quantities;
+  for (QuantitySpec const& quantity : own)
+    csv << "," << csv_field(quantity.name);
   csv << ",status,exit_code";
   for (auto const& column : columns)
     csv << "," << column.name;
   for (auto const& column : order_columns)
     csv << "," << column.name;
-  std::vector<std::string> const quantities = quantity_names(cases);
+  std::vector<std::string> quantities = quantity_names(cases);
+  std::erase_if(quantities, [&](std::string const& name) {
+    return std::any_of(own.begin(), own.end(), [&](QuantitySpec const& quantity) { return quantity.name == name; });
+  });
   for (auto const& name : quantities)
     csv << "," << csv_field(name);
   csv << ",directory,error\n";
@@ -157,6 +164,13 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
       csv << "," << csv_field(c.values[a]);
       parameters[sweep.axes[a].path] = c.values[a];
     }
+    auto const quantity_text = [&](std::string const& name) {
+      Json const value =
+          c.result.is_object() && c.result.contains("quantities") ? c.result["quantities"].value(name, Json()) : Json();
+      return value.is_number() ? value.dump() : std::string();
+    };
+    for (QuantitySpec const& quantity : own)
+      csv << "," << quantity_text(quantity.name);
     std::string status = status_of(c);
     std::replace(status.begin(), status.end(), ' ', '_');
     csv << "," << status << "," << c.exit_code;
@@ -170,11 +184,8 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
       if (!std::isnan(order))
         orders[std::string(column.name).substr(6)] = order;
     }
-    for (auto const& name : quantities) {
-      Json const value =
-          c.result.is_object() && c.result.contains("quantities") ? c.result["quantities"].value(name, Json()) : Json();
-      csv << "," << (value.is_number() ? value.dump() : "");
-    }
+    for (auto const& name : quantities)
+      csv << "," << quantity_text(name);
     csv << "," << csv_field(c.directory) << "," << csv_field(c.error) << "\n";
     Json row = {{"case", i},          {"parameters", parameters},     {"status", status},        {"exit_code", c.exit_code},
                 {"reused", c.reused}, {"fingerprint", c.fingerprint}, {"directory", c.directory}};
@@ -207,11 +218,30 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
               {"configuration", configuration},
               {"complete", end.complete},
               {"exit_code", directory.failure() ? std::max<int>(end.exit_code, exit_environment) : end.exit_code},
-              {"mode", name_of(sweep.mode)},
+              {"mode", name_of(sweep.group.mode)},
               {"axes", axes},
+              {"when", sweep.when.empty() ? Json() : Json(sweep.when)},
               {"cases", list}};
   if (auto const convergence = convergence_of(cases, sweep); !convergence.empty())
     all["extrapolation"] = to_json(convergence);
+  if (sweep.sample) {
+    Json& sample = all["sample"] = {{"method", name_of(sweep.sample->method)},
+                                    {"count", sweep.sample->count},
+                                    {"seed", sweep.sample->seed},
+                                    {"indices", sweep.sample->indices}};
+    for (auto const& parameter : sweep.sample->parameters)
+      sample["parameters"][name_of_parameter(parameter)] = {{"distribution", name_of(parameter.distribution)},
+                                                            {"numbers", parameter.numbers}};
+  }
+  if (auto const groups = sample_statistics(cases, config); groups.size() == 1)
+    all["statistics"] = to_json(groups[0], *sweep.sample);
+  else
+    for (SampleStatistics const& group : groups) {
+      Json parameters = Json::object();
+      for (auto const& [path, value] : group.parameters)
+        parameters[path] = value;
+      all["statistics_of"].push_back({{"parameters", parameters}, {"statistics", to_json(group, *sweep.sample)}});
+    }
   if (!analysis.entries.empty())
     all.update({{"analysis", analysis.entries}, {"analysis_seconds", analysis.seconds}});
   auto const files_with = [&](char const* more) {
@@ -278,9 +308,26 @@ void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
     if (group.note.empty())
       console.grid(table_of(group));
   }
-  for (std::size_t i = 0; i < cases.size(); ++i)
-    if (!cases[i].error.empty())
-      console.line("  case " + std::to_string(i) + " failed: " + cases[i].error);
+  for (SampleStatistics const& group : sample_statistics(cases, config)) {
+    std::string of;
+    for (auto const& [path, value] : group.parameters)
+      of += ", " + short_name(path) + " = " + value;
+    console.line();
+    console.line("  Statistics of " + std::to_string(group.n_used) + " of " + std::to_string(group.n_cases) + " cases" + of);
+    console.grid(table_of(group, config));
+  }
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> errors_of_cases;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (cases[i].error.empty())
+      continue;
+    auto found = std::find_if(errors_of_cases.begin(), errors_of_cases.end(),
+                              [&](auto const& known) { return known.first == cases[i].error; });
+    if (found == errors_of_cases.end())
+      found = errors_of_cases.insert(found, {cases[i].error, {}});
+    found->second.push_back(i);
+  }
+  for (auto const& [error, numbers] : errors_of_cases)
+    console.line((numbers.size() == 1 ? "  case " : "  cases ") + ranges_text(numbers) + " failed: " + error);
 }
 
 }  // namespace poisson::app

@@ -16,6 +16,7 @@ struct PagePlot {
   std::string title, x_label, y_label;
   bool x_log = false, y_log = false;
   bool markers = true;                 ///< a dot at every point, which shows its numbers
+  bool lines = true;                   ///< from each point to the next one
   std::vector<std::string> x_names{};  ///< where not empty: x counts these values, from 0
   double reference_y = 0;              ///< where > 0: a dashed horizontal line
   std::string reference_label{};

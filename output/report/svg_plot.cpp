@@ -147,8 +147,9 @@ private:
       }
     }
     std::string const color = html_color(curve_color(number));
-    return "<path d=\"" + path + "\" fill=\"none\" stroke=\"" + color + "\" stroke-width=\"2\" stroke-linejoin=\"round\"/>" +
-           (dots.empty() ? "" : "<g fill=\"" + color + "\">" + dots + "</g>");
+    std::string const line =
+        "<path d=\"" + path + "\" fill=\"none\" stroke=\"" + color + "\" stroke-width=\"2\" stroke-linejoin=\"round\"/>";
+    return (plot_.lines ? line : "") + (dots.empty() ? "" : "<g fill=\"" + color + "\">" + dots + "</g>");
   }
 
   PagePlot const& plot_;

@@ -204,3 +204,58 @@ def test_meshes_that_are_not_similar_are_not_extrapolated(poisson):
     squares = k[:, None, None]**2 + k[:, None]**2 + k**2
     exact = (512 / np.pi**6 / (np.pi**2 * squares) / (k[:, None, None] * k[:, None] * k)**2).sum()  # the series of sines
     assert mean["value"] == pytest.approx(exact, rel=2e-4)
+
+
+SAMPLE = """
+parameters: {k: 1, q: 1}
+problem:
+  mesh: {generator: box, cells: [4, 4, 4]}
+  coefficient: k
+  source: q
+  boundary:
+    - {ids: all, type: dirichlet, value: "0"}
+output: {picture: false, vtk: {enabled: false}, quantities: {peak: max, product: max * k}}
+sweep: {sample: {count: 8, seed: 3, parameters: {k: {uniform: [1, 2]}, q: {normal: [1, 0.1]}}}}
+"""
+
+
+def test_sample_of_parameters(poisson):
+    config = poisson.write(SAMPLE)
+    done = poisson("sweep", config, "--output", "out")
+    rows = table(poisson)
+    assert len(rows) == 8 and list(rows[0])[1:5] == ["parameters.k", "parameters.q", "peak", "product"]
+    k, q, peak, product = (np.array([float(row[name]) for row in rows]) for name in list(rows[0])[1:5])
+    assert sorted((k - 1) * 8 // 1) == list(range(8))  # one in each eighth
+    summary = json.loads((poisson.directory / "out/sweep.json").read_text())
+    of_peak = summary["statistics"]["peak"]
+    assert of_peak["mean"] == pytest.approx(peak.mean()) and of_peak["deviation"] == pytest.approx(peak.std(ddof=1))
+    assert of_peak["correlation"]["k"] == pytest.approx(np.corrcoef(k, peak)[0, 1])
+    assert of_peak["quantiles"][2]["value"] == pytest.approx(np.median(peak))
+    # u is q / k times that of k = q = 1.
+    assert np.allclose(product / q, product[0] / q[0]) and summary["statistics"]["product"]["correlation"]["q"] == pytest.approx(1)
+    assert summary["sample"]["parameters"]["q"] == {"distribution": "normal", "numbers": [1.0, 0.1]}
+    assert "Statistics of 8 of 8 cases" in done.stdout and "corr. k" in done.stdout
+    page = (poisson.directory / "out/report.html").read_text()
+    assert "Histogram of peak" in page and "uniform [1, 2]" in page
+
+    # Extended: the cases that are there are kept.
+    done = poisson("sweep", config, "--output", "out", "--resume", "--set", "sweep.sample.count=12")
+    cases = json.loads((poisson.directory / "out/sweep.json").read_text())["cases"]
+    assert [c["reused"] for c in cases] == [True] * 8 + [False] * 4 and "4 to do" in done.stdout
+
+
+def test_sample_beside_another_axis_and_when(poisson):
+    config = poisson.write(SAMPLE.replace("sweep: {sample", "sweep: {problem.element.order: {powers_of_two: [1, 2]}, when: 'order < 2 || k < 1.5', sample"))
+    poisson("sweep", config, "--output", "out", "--quiet", "--set", "sweep.sample.indices=true", "--set", "sweep.sample.count=3")
+    groups = json.loads((poisson.directory / "out/sweep.json").read_text())["statistics_of"]
+    assert [g["parameters"] for g in groups] == [{"problem.element.order": "1"}, {"problem.element.order": "2"}]
+    assert groups[0]["statistics"]["peak"]["count"] == 6 and set(groups[0]["statistics"]["peak"]["sobol"]["total"]) == {"k", "q"}
+    assert len(table(poisson)) < 24
+    bad = poisson("sweep", config, "--output", "no", "--set", "sweep.sample.parameters={z: {uniform: [0, 1]}}", code=1)
+    assert "no such parameter" in bad.stderr and not (poisson.directory / "no").exists()
+
+
+def test_equal_errors_are_told_once(poisson):
+    config = poisson.write(SAMPLE.replace("ids: all", "ids: 0"))
+    done = poisson("sweep", config, "--output", "out", code=1)
+    assert done.stdout.count("no condition for boundary id") == 9 and "cases 0-7 failed: " in done.stdout  # as each ends, and once

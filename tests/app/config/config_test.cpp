@@ -717,8 +717,11 @@ TEST(Config, FingerprintIsOfWhatIsComputed) {
   EXPECT_EQ(fingerprint(parse(minimal, {"sweep.problem.element.order=[1, 2]"})), base);
   EXPECT_EQ(fingerprint(parse(minimal, {"solver.tolerance=1.0e-12"})), base) << "a spelling";
   for (std::string const set : {"solver.tolerance=1e-11", "problem.element.order=2", "problem.boundary[0].value=1",
-                                "problem.mesh.cells[2]=31", "problem.coefficient=2", "backend=cpu", "matrix.format=csr"})
+                                "problem.mesh.cells[2]=31", "problem.coefficient=2", "matrix.format=csr"})
     EXPECT_NE(fingerprint(parse(minimal, {set})), base) << set;
+  EXPECT_EQ(fingerprint(parse(minimal, {"backend=cpu"})), base) << "another machine";
+  Configuration const swept = parse_configuration(minimal, "case.yaml", {"sweep={backend: [cpu, cuda]}"});
+  EXPECT_NE(fingerprint(swept.case_with({"backend=cpu"}).config()), fingerprint(swept.case_with({"backend=cuda"}).config()));
 }
 
 TEST(Config, EveryFileInConfigsLoads) {

@@ -100,5 +100,91 @@ TEST(SweepCases, NamesThatAreNotOfThisSweep) {
   EXPECT_NO_THROW(static_cast<void>(sweep_case(changed, "1")));
 }
 
+/// The values of the axes in all cases, as "a b, a b".
+std::string cases_of(std::string const& sweep) {
+  Configuration const configuration = parse_configuration("parameters: {k: 1, twice: 2 * k}\nproblem: {coefficient: k, source: "
+                                                          "twice, boundary: [{ids: all, type: dirichlet, value: 0}]}\n"
+                                                          "sweep: " +
+                                                              sweep + "\n",
+                                                          "sweep.yaml");
+  std::string text;
+  for (SweepCase const& c : sweep_cases(configuration)) {
+    text += text.empty() ? "" : ", ";
+    for (std::size_t a = 0; a < c.values.size(); ++a)
+      text += (a > 0 ? " " : "") + c.values[a];
+  }
+  return text;
+}
+
+TEST(SweepCases, RangesInPlaceOfLists) {
+  EXPECT_EQ(cases_of("{parameters.k: {from: 1, to: 2, count: 5}}"), "1, 1.25, 1.5, 1.75, 2");
+  EXPECT_EQ(cases_of("{parameters.k: {from: 0.1, to: 0.4, count: 4, scale: linear}}"), "0.1, 0.2, 0.3, 0.4");
+  EXPECT_EQ(cases_of("{parameters.k: {from: 1, to: 1000, count: 4, scale: log}}"), "1, 10, 100, 1000");
+  EXPECT_EQ(cases_of("{parameters.k: {from: 3, to: 1, count: 3}}"), "3, 2, 1");
+  EXPECT_EQ(cases_of("{problem.element.order: {powers_of_two: [1, 4]}}"), "1, 2, 4");
+  EXPECT_EQ(cases_of("{problem.mesh.cells: {powers_of_two: [8, 16]}}"), "[8, 8, 8], [16, 16, 16]");
+  for (char const* const wrong : {"{parameters.k: {from: 1, to: 2}}", "{parameters.k: {from: 0, to: 2, count: 3, scale: log}}",
+                                  "{parameters.k: {powers_of_two: [8, 4]}}", "{parameters.k: {powers_of_two: [3, 4]}}",
+                                  "{parameters.k: {from: 1, to: 2, cuont: 3}}", "{parameters.k: {from: 1, to: 2, count: 1}}",
+                                  "{parameters.k: 3}", "{parameters.k: []}", "{parameters.k: {from: 1, to: 2, count: 100001}}"})
+    EXPECT_THROW(static_cast<void>(cases_of(wrong)), InputError) << wrong;
+}
+
+TEST(SweepCases, GroupsOfAxes) {
+  EXPECT_EQ(cases_of("{problem.element.order: [1, 2], zip: {parameters.k: [3, 4], solver.tolerance: [1e-6, 1e-7]}}"),
+            "1 3 1e-6, 1 4 1e-7, 2 3 1e-6, 2 4 1e-7");
+  EXPECT_EQ(
+      cases_of("{mode: zip, parameters.k: [3, 4, 5, 6], product: {problem.element.order: [1, 2], solver.max_iterations: [7, 8]}}"),
+      "3 1 7, 4 1 8, 5 2 7, 6 2 8");
+  EXPECT_EQ(cases_of("{zip: [{problem.element.order: [1, 2], parameters.k: [3, 4]}, {solver.tolerance: [1e-6, 1e-7], "
+                     "solver.max_iterations: [7, 8]}]}"),
+            "1 3 1e-6 7, 1 3 1e-7 8, 2 4 1e-6 7, 2 4 1e-7 8");
+  for (char const* const wrong : {"{zip: {parameters.k: [1, 2], problem.element.order: [1]}}", "{zip: {}}", "{zip: []}",
+                                  "{zip: [1]}", "{parameters.k: [1, 2], zip: {parameters.k: [1, 2]}}", "{zip: {mode: zip}}"})
+    EXPECT_THROW(static_cast<void>(cases_of(wrong)), InputError) << wrong;
+}
+
+TEST(SweepCases, WhenLeavesCasesOut) {
+  EXPECT_EQ(cases_of("{parameters.k: [1, 2, 3], problem.element.order: [1, 2], when: k > order}"), "2 1, 3 1, 3 2");
+  EXPECT_EQ(cases_of("{parameters.k: [1, 2, 3], when: twice == 4}"), "2");
+  EXPECT_EQ(cases_of("{problem.mesh.cells: [[4, 4, 4], [8, 8, 8]], when: cells > 4}"), "[8, 8, 8]");
+  for (char const* const wrong : {"{parameters.k: [1, 2], when: k > 2}", "{parameters.k: [1, 2], when: kk > 1}",
+                                  "{parameters.k: [1, 2], when: x > 1}", "{parameters.k: [1, 2], when: k >}"})
+    EXPECT_THROW(static_cast<void>(cases_of(wrong)), InputError) << wrong;
+}
+
+TEST(SweepCases, SamplesAreAxesInAZip) {
+  std::string const sample = "sample: {count: 4, seed: 1, parameters: {k: {uniform: [1, 2]}, problem.source: {normal: [0, 1]}}}";
+  Configuration const configuration =
+      parse_configuration("parameters: {k: 1}\nproblem: {coefficient: k, boundary: [{ids: all, type: "
+                          "dirichlet, value: 0}]}\nsweep: {" +
+                              sample + ", problem.element.order: [1, 2]}\n",
+                          "sweep.yaml");
+  auto const cases = sweep_cases(configuration);
+  ASSERT_EQ(cases.size(), 8U);
+  for (std::size_t i = 0; i < 8; ++i) {
+    ASSERT_TRUE(cases[i].configuration) << cases[i].error;
+    EXPECT_EQ(cases[i].sample, i / 2);
+    EXPECT_EQ(cases[i].values[2], i % 2 == 0 ? "1" : "2");
+  }
+  EXPECT_EQ(cases[6].configuration->config().sweep.axes.size(), 3U);
+  EXPECT_EQ(*cases[6].configuration->config().sweep.axes[0].of_case, cases[6].values[0]);
+  std::string const resolved = resolved_yaml(configuration.config());
+  EXPECT_EQ(resolved_yaml(parse_configuration(resolved, "sweep.yaml").config()), resolved);
+  auto const more = sweep_cases(configuration.with({"sweep.sample.count=6"}));
+  ASSERT_EQ(more.size(), 12U);
+  for (std::size_t i = 0; i < 8; ++i)
+    EXPECT_EQ(more[i].fingerprint, cases[i].fingerprint) << "done already";
+  for (char const* const wrong :
+       {"{sample: {parameters: {k: {uniform: [1, 2]}}}}", "{sample: {count: 2}}", "{sample: {count: 2, parameters: {}}}",
+        "{sample: {count: 2, parameters: {q: {uniform: [1, 2]}}}}", "{sample: {count: 2, parameters: {k: {uniform: [2, 1]}}}}",
+        "{sample: {count: 2, parameters: {k: {normal: [1, 0]}}}}", "{sample: {count: 2, parameters: {k: {loguniform: [0, 1]}}}}",
+        "{sample: {count: 2, parameters: {k: {unifrom: [1, 2]}}}}",
+        "{sample: {count: 2, method: halton, parameters: {k: {uniform: [1, 2]}}}}",
+        "{sample: {count: 2, parameters: {k: {uniform: [1, 2]}}}, parameters.k: [1, 2]}",
+        "{sample: {count: 90000, indices: true, parameters: {k: {uniform: [1, 2]}}}}"})
+    EXPECT_THROW(static_cast<void>(cases_of(wrong)), InputError) << wrong;
+}
+
 }  // namespace
 }  // namespace poisson::app
