@@ -190,9 +190,9 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
   for (std::string const& word : words)
     a.options.run.command += " " + shell_word(word);
   a.options.run.path = a.config == "-" ? stdin_name : a.config;
-  a.options.words = {a.config};
+  a.options.command_of_case = "poisson sweep " + shell_word(a.config);
   for (std::string const& set : a.sets)
-    a.options.words.push_back("--set=" + set);
+    a.options.command_of_case += " " + shell_word("--set=" + set);
   return a;
 }
 

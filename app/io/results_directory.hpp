@@ -68,10 +68,6 @@ public:
   /// Returns whether it was written.
   bool write_record(std::string const& text);
 
-  /// The descriptor of the lock; -1: there is no lock. Programs that write into folders of this directory and may outlive this
-  /// process keep the descriptor open. The directory stays locked until they end.
-  [[nodiscard]] int lock_descriptor() const noexcept { return lock_ ? lock_->descriptor() : -1; }
-
   /// Names of the files that were written, in order, the record included.
   [[nodiscard]] std::vector<std::string> const& files() const noexcept { return files_; }
   [[nodiscard]] std::vector<Failure> const& failures() const noexcept { return failures_; }

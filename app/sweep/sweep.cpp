@@ -1,6 +1,7 @@
 #include "app/sweep/sweep.hpp"
 
 #include "app/analysis/snapshots.hpp"
+#include "app/io/child_process.hpp"
 #include "app/io/results_directory.hpp"
 #include "app/launch/exit_code.hpp"
 #include "app/results/report_page.hpp"
@@ -93,10 +94,28 @@ void make_cases_folder(fs::path const& folder, bool anew) {
     throw EnvironmentError("cannot create '" + folder.string() + "': " + made.message());
 }
 
+/// The process that runs a case.
+ChildProcess process_of(SweepCase const& c, std::size_t number, std::size_t of, Configuration const& configuration,
+                        SweepOptions const& options) {
+  ChildProcess process;
+  process.log = fs::path(configuration.config().output.directory) / c.directory / case_log;
+  process.body = [&, number, of] {
+    RunOptions of_case = options.run;
+    of_case.overwrite = true;
+    of_case.command = options.command_of_case + " --case " + name_of_case(c) + " --overwrite" +
+                      (of_case.threads > 0 ? " --threads=" + std::to_string(of_case.threads) : "");
+    Console console(false, of_case.verbose);
+    return exit_code_of(&*c.configuration, [&]() -> int {
+      return run_known_case(configuration, {number, of, c}, of_case, console, alone_team());
+    });
+  };
+  return process;
+}
+
 /// Runs what is waiting, each case in a process of its own, `jobs` at a time; an interrupt is passed on to them and waited for. The
 /// j-th of those that run at a time gets a device of its own, or shares it where there are fewer.
 void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration, SweepOptions const& options, int jobs,
-               std::vector<std::string> const& devices, int lock, Console& console) {
+               std::vector<std::string> const& devices, Console& console) {
   fs::path const root = configuration.config().output.directory;
   struct Running {
     std::size_t index, place;
@@ -105,8 +124,12 @@ void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration
   std::map<pid_t, Running> running;
   std::vector<bool> taken(static_cast<std::size_t>(jobs));
   std::size_t next = 0;
+  Timer const timer;
+  std::ptrdiff_t done_here = 0;
   auto ended = std::count_if(cases.begin(), cases.end(), [](SweepCase const& c) { return c.exit_code >= 0; });
   bool stopping = false;
+  constexpr useconds_t shortest = 100;
+  useconds_t pause = shortest;  // short cases end soon after each other
   while (true) {
     while (!interrupt_requested() && static_cast<int>(running.size()) < jobs && next < cases.size()) {
       SweepCase& c = cases[next++];
@@ -114,11 +137,12 @@ void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration
         continue;
       auto const place = static_cast<std::size_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
       try {
-        Program program = program_of_case(c, configuration, options, devices, place);
-        program.kept_descriptor = lock;
+        ChildProcess process = process_of(c, next - 1, cases.size(), configuration, options);
+        if (!devices.empty())
+          process.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices[place % devices.size()]);
         std::error_code ignored;
-        fs::create_directories(program.log.parent_path(), ignored);
-        pid_t const pid = start(program);
+        fs::create_directories(process.log.parent_path(), ignored);
+        pid_t const pid = start(process);
         running.emplace(pid, Running{next - 1, place, Timer()});
         taken[place] = true;
       } catch (std::exception const& error) {
@@ -136,9 +160,11 @@ void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration
     int state = 0;
     pid_t const pid = waitpid(-1, &state, WNOHANG);
     if (pid <= 0) {  // polled, so that an interrupt is seen at once
-      usleep(10'000);
+      usleep(pause);
+      pause = std::min<useconds_t>(2 * pause, 10'000);
       continue;
     }
+    pause = shortest;
     auto const found = running.find(pid);
     if (found == running.end())
       continue;
@@ -146,16 +172,20 @@ void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration
     c.seconds = found->second.timer.seconds();
     taken[found->second.place] = false;
     running.erase(found);
-    if (WIFSIGNALED(state) && stopping)
+    std::error_code ignored;
+    if (stopping && (WIFSIGNALED(state) || WEXITSTATUS(state) > 128) && !fs::exists(root / c.directory / "result.json", ignored))
       continue;  // it had just been started; it is not run
     take_result(c, WIFEXITED(state) ? WEXITSTATUS(state) : exit_environment, root);
     if (WIFSIGNALED(state))
       c.error = std::string("the process was ended by signal ") + std::to_string(WTERMSIG(state)) + " (" +
                 strsignal(WTERMSIG(state)) + ")";
     ++ended;
+    ++done_here;
+    double const left = timer.seconds() / static_cast<double>(done_here) * static_cast<double>(std::ssize(cases) - ended);
     console.stage(std::to_string(ended) + "/" + std::to_string(cases.size()), c.seconds,
                   values_text(c, configuration.config().sweep.axes) + ": " +
-                      (c.error.empty() ? text_in(c.result, "/status") : "failed: " + c.error));
+                      (c.error.empty() ? text_in(c.result, "/status") : "failed: " + c.error) +
+                      (left > 10 ? "; about " + seconds_text(left) + " left" : ""));
   }
 }
 
@@ -237,7 +267,7 @@ std::vector<std::string> devices_of(SweepOptions const& options, std::vector<Swe
   if (std::all_of(cases.begin(), cases.end(),
                   [](SweepCase const& c) { return !c.configuration || c.configuration->config().backend == Backend::cpu; }))
     throw InputError("backend", "is cpu, where --gpus has nothing to share out; leave --gpus out, or take backend auto or cuda");
-  int const present = cuda_device_count();
+  int const present = counted_by_child(cuda_device_count);  // a process that has used CUDA cannot start those of the cases
   if (present == 0)
     throw EnvironmentError("--gpus: " + why_no_cuda());
   return devices_for_cases(options.gpus, present, std::getenv("CUDA_VISIBLE_DEVICES"));
@@ -284,27 +314,6 @@ std::vector<std::string> devices_for_cases(std::string const& gpus, int present,
   return chosen;
 }
 
-Program program_of_case(SweepCase const& c, Configuration const& configuration, SweepOptions const& options,
-                        std::vector<std::string> const& devices, std::size_t place) {
-  Program program;
-  program.file = "/proc/self/exe";
-  program.words = {"poisson", "sweep"};
-  program.words.insert(program.words.end(), options.words.begin(), options.words.end());
-  // By name, so that a file that was edited since is noticed.
-  for (std::string const& word : {std::string("--case"), name_of_case(c), std::string("--overwrite")})
-    program.words.push_back(word);
-  if (options.run.threads > 0)
-    program.words.push_back("--threads=" + std::to_string(options.run.threads));
-  if (options.run.verbose)
-    program.words.emplace_back("--verbose");
-  if (options.run.path == stdin_name)
-    program.input = configuration.text();
-  if (!devices.empty())
-    program.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices[place % devices.size()]);
-  program.log = fs::path(configuration.config().output.directory) / c.directory / case_log;
-  return program;
-}
-
 ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given, Console& console) {
   SweepOptions options = given;
   RunConfig const& config = configuration.config();
@@ -327,10 +336,8 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
       static_cast<int>(std::count_if(cases.begin(), cases.end(), [](SweepCase const& c) { return c.exit_code < 0; }));
   int const wanted = options.jobs > 0 ? options.jobs : std::max(static_cast<int>(devices.size()), 1);
   int const jobs = std::clamp(wanted, 1, std::max(waiting, 1));
-  if (options.run.threads == 0 && jobs > 1) {
-    set_thread_count(0);
-    options.run.threads = std::max(1, thread_count() / jobs);
-  }
+  if (options.run.threads == 0 && jobs > 1)
+    options.run.threads = std::max(1, usable_threads() / jobs);
   console.line("poisson " POISSON_VERSION ": sweep of " + std::to_string(cases.size()) + " cases from " + options.run.path +
                (options.resume ? ", " + std::to_string(waiting) + " to do" : ""));
   for (std::string const& warning : configuration.warnings())
@@ -339,7 +346,8 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
     if (!cases[i].configuration)
       console.line("  case " + std::to_string(i) + " (" + values_text(cases[i], config.sweep.axes) +
                    ") is not valid, and is not run: " + cases[i].error);
-  run_cases(cases, configuration, options, jobs, devices, directory.lock_descriptor(), console);
+  load_libraries(config);  // once, for all cases
+  run_cases(cases, configuration, options, jobs, devices, console);
   return summarize(cases, config, given.run, directory, console,
                    {interrupted_code(), "  The sweep is not complete; --resume does what is missing.", ""});
 }

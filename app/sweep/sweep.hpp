@@ -1,6 +1,5 @@
 #pragma once
 
-#include "app/io/program.hpp"
 #include "app/run/run.hpp"
 #include "app/sweep/sweep_cases.hpp"
 
@@ -11,10 +10,10 @@ namespace poisson::app {
 
 struct SweepOptions {
   RunOptions run;
-  int jobs = 0;         ///< number of cases that run at a time; 0: as many as there are `gpus`, without them 1
-  bool resume = false;  ///< keep the results of finished cases whose files are all there; the fingerprint identifies a case
-  std::string gpus;     ///< see devices_for_cases; empty: cases find a device themselves
-  std::vector<std::string> words;  ///< of the command line: CONFIG and --set; a case is started with these and --case
+  int jobs = 0;                 ///< number of cases that run at a time; 0: as many as there are `gpus`, without them 1
+  bool resume = false;          ///< keep the results of finished cases whose files are all there; the fingerprint identifies a case
+  std::string command_of_case;  ///< how a command begins that runs one case: with CONFIG and --set
+  std::string gpus;             ///< see devices_for_cases; empty: cases find a device themselves
 };
 
 /// The devices of `--gpus`, as values of CUDA_VISIBLE_DEVICES: of "3" the first three, of "0,2" those with these numbers. `present`
@@ -22,12 +21,8 @@ struct SweepOptions {
 /// InputError.
 [[nodiscard]] std::vector<std::string> devices_for_cases(std::string const& gpus, int present, char const* visible);
 
-/// This program, to run a case of a sweep. Of the cases that run at a time this one is number `place`; these get the devices in
-/// turn.
-[[nodiscard]] Program program_of_case(SweepCase const& c, Configuration const& configuration, SweepOptions const& options,
-                                      std::vector<std::string> const& devices, std::size_t place);
-
-/// Runs the cases of the configuration's `sweep`, each in a process of its own, so that a failure affects no other case. Writes
+/// Runs the cases of the configuration's `sweep`, each in a copy of this process, so that a failure affects no other case, and what
+/// they share is read and loaded once. Precondition: that of start (app/io/child_process.hpp). Writes
 /// sweep.csv, sweep.json and a .pvd (of VTKHDF files a .hdf.series) of all cases. Returns the worst exit code of the cases, or that
 /// of an interrupt. Throws InputError, EnvironmentError.
 [[nodiscard]] ExitCode run_sweep(Configuration const& configuration, SweepOptions const& options, Console& console);
@@ -45,6 +40,10 @@ void list_sweep(Configuration const& configuration);
 /// too. Collective. Returns the exit code of the case; its log tells of its errors, and so does standard error. Throws
 /// InputError.
 [[nodiscard]] ExitCode run_sweep_case(Configuration const& configuration, std::string const& name, RunOptions const& options,
+                                      Console& console, Team& team);
+
+/// The same for a case that is known, of the sweep of `configuration`.
+[[nodiscard]] ExitCode run_known_case(Configuration const& configuration, NumberedCase found, RunOptions const& options,
                                       Console& console, Team& team);
 
 }  // namespace poisson::app

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <utility>
 
 namespace poisson::app {
 
@@ -39,15 +40,20 @@ void make_folder(fs::path const& folder) {
 
 ExitCode run_sweep_case(Configuration const& configuration, std::string const& name, RunOptions const& options, Console& console,
                         Team& team) {
-  fs::path const root = configuration.config().output.directory;
   std::optional<NumberedCase> found;
   team.together([&] {
     found = sweep_case(configuration, name);
     if (!found->sweep_case.configuration)
       throw ConfigError("", "case " + std::to_string(found->number) + " is not valid: " + found->sweep_case.error);
   });
-  SweepCase& c = found->sweep_case;
-  std::string const text = "case " + std::to_string(found->number) + " of " + std::to_string(found->of) + " (" +
+  return run_known_case(configuration, std::move(*found), options, console, team);
+}
+
+ExitCode run_known_case(Configuration const& configuration, NumberedCase found, RunOptions const& options, Console& console,
+                        Team& team) {
+  fs::path const root = configuration.config().output.directory;
+  SweepCase& c = found.sweep_case;
+  std::string const text = "case " + std::to_string(found.number) + " of " + std::to_string(found.of) + " (" +
                            values_text(c, configuration.config().sweep.axes) + ")";
   bool const is_first = team.is_first();
   auto const on_first = [&](auto&& body) {

@@ -27,8 +27,6 @@ public:
   [[nodiscard]] std::vector<std::string> const& left_over() const noexcept { return left_over_; }
   /// Whether this object holds the lock; false also where there are no locks.
   [[nodiscard]] bool held() const noexcept { return held_; }
-  /// The open lock file, -1: none. A program that inherits it holds the lock, too.
-  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
   /// Writes the holder and the names of the files that it is going to write into the lock file. A full disk is no error.
   void announce(std::vector<std::string> const& names) noexcept;

@@ -147,13 +147,27 @@ analysis: {svd: [{of: snapshots, modes: 2}]}
 sweep: {problem.coefficient: [1, 2, 3]}
 """, "numbers.yaml")
     poisson("sweep", numbers, "--output", "numbers", "--set", "problem.mesh.cells=[4, 4, 4]")
-    records = [json.loads((poisson.directory / name / "sweep.json").read_text()) for name in ("out", "orders", "numbers")]
+    sample = poisson.write(FORMATS.replace("exact:", "# exact:") + """
+parameters: {k: 1}
+sweep: {sample: {count: 4, indices: true, parameters: {k: {uniform: [1, 2]}}}, when: k < 3}
+""", "sample.yaml")
+    settings = ("--set", "problem.coefficient=k", "--set", "problem.mesh.cells=[2, 2, 2]")
+    poisson("sweep", sample, "--output", "sample", *settings)
+    poisson("sweep", sample, "--output", "samples", *settings, "--set", "sweep.problem.element.order=[1, 2]")
+    names = ("out", "orders", "numbers", "sample", "samples")
+    records = [json.loads((poisson.directory / name / "sweep.json").read_text()) for name in names]
+    for group in records[-1]["statistics_of"]:
+        assert set(group["statistics"]["mine"]) == set(records[-2]["statistics"]["mine"])
+        group["statistics"] = {"mine": None}
     entries = [entry for record in records for entry in record.pop("analysis", [])]
     for record in records:
         for case in record["cases"]:
             case["result"] = None
     failed = {"files_failed[].file", "files_failed[].reason", "extrapolation[].note", "extrapolation[].parameters.*"}  # seen in a run; of meshes that are not similar
-    compare(records, ["Sweep"], named=("axes", "cases[].parameters", "cases[].observed_orders", "extrapolation[].parameters", "extrapolation[].quantities"), without={*ANALYSIS, *failed})
+    of_statistics = ("correlation", "rank_correlation", "sobol.first", "sobol.total", "sobol.first_half_width", "sobol.total_half_width")
+    named = ("axes", "cases[].parameters", "cases[].observed_orders", "extrapolation[].parameters", "extrapolation[].quantities", "sample.parameters",
+             "statistics", *(f"statistics.*.{name}" for name in of_statistics), "statistics_of[].parameters", "statistics_of[].statistics")
+    compare(records, ["Sweep"], named=named, without={*ANALYSIS, *failed})
     found = {key for entry in entries for key in keys(entry)}
     assert found == {*DOCUMENTED["Decomposition"], *DOCUMENTED["Analysis of snapshots"], "of"}
 

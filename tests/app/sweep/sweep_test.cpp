@@ -49,29 +49,6 @@ TEST(SweepCases, OneAloneIsThatOfAll) {
   }
 }
 
-TEST(ProgramOfCase, HasItsDeviceAndItsName) {
-  Configuration const configuration = parse_configuration(sweep_text, "sweep.yaml", {"output.directory=out"});
-  auto const cases = sweep_cases(configuration);
-  SweepOptions options;
-  options.run.path = "sweep.yaml";
-  options.run.threads = 3;
-  options.words = {"sweep.yaml", "--set=output.directory=out"};
-  for (std::size_t place = 0; place < 5; ++place) {
-    Program const program = program_of_case(cases[2], configuration, options, {"4", "GPU-a1b2"}, place);
-    ASSERT_EQ(program.environment.size(), 1U);
-    EXPECT_EQ(program.environment[0].first, "CUDA_VISIBLE_DEVICES");
-    EXPECT_EQ(program.environment[0].second, place % 2 == 0 ? "4" : "GPU-a1b2");
-  }
-  Program const program = program_of_case(cases[2], configuration, options, {}, 0);
-  EXPECT_TRUE(program.environment.empty());
-  EXPECT_EQ(program.words, (Names{"poisson", "sweep", "sweep.yaml", "--set=output.directory=out", "--case", name_of_case(cases[2]),
-                                  "--overwrite", "--threads=3"}));
-  EXPECT_EQ(program.log, "out/" + cases[2].directory + "/log.txt");
-  EXPECT_EQ(program.input, "");
-  options.run.path = stdin_name;
-  EXPECT_EQ(program_of_case(cases[2], configuration, options, {}, 0).input, sweep_text);
-}
-
 TEST(SweepCases, AMeshMayBeSweptByParameters) {
   // The last case is a rectilinear grid, the others are image data: all are written as vtu, also when one is made alone.
   Configuration const configuration = parse_configuration(R"(
