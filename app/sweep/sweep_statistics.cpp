@@ -162,7 +162,7 @@ std::vector<std::pair<SobolIndex, SobolIndex>> sobol_of(std::vector<PlanPoint> c
   return result;
 }
 
-double number_of(std::string const& text) {
+double sampled_number(std::string const& text) {
   double value = std::numeric_limits<double>::quiet_NaN();
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
@@ -269,7 +269,7 @@ std::vector<SampleStatistics> sample_statistics(std::span<SweepCase const> cases
       for (auto const& parameter : sweep.sample->parameters)
         for (std::size_t a = 0; a < sweep.axes.size(); ++a)
           if (sweep.axes[a].path == parameter.path)
-            values.push_back(number_of(c->values[a]));
+            values.push_back(sampled_number(c->values[a]));
       for (auto const& [name, value] : c->result["quantities"].items())
         if (value.is_number() && std::find(names.begin(), names.end(), name) == names.end())
           names.push_back(name);
