@@ -166,9 +166,12 @@ struct Extent {
       high[d] = std::max(high[d], x[d]);
     }
   }
+  /// Either may be inverted, as one without a point is.
   void add(Extent const& other) {
-    add(other.low);
-    add(other.high);
+    for (std::size_t d = 0; d < 3; ++d) {
+      low[d] = std::min(low[d], other.low[d]);
+      high[d] = std::max(high[d], other.high[d]);
+    }
   }
 };
 
