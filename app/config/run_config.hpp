@@ -258,16 +258,16 @@ struct SweepAxis {
   std::optional<std::string> of_case{};  ///< the value of a case; Configuration::with sets it
 };
 
+struct SweepPart;
 /// How axes, and groups of them, make cases: every combination of their values, the last part changing fastest, or the i-th values
 /// together.
 struct SweepGroup {
-  struct Part;
   SweepMode mode = SweepMode::product;
-  std::vector<Part> parts{};  ///< in the order of the file
+  std::vector<SweepPart> parts;  ///< in the order of the file
 };
-struct SweepGroup::Part {
-  std::size_t axis = 0;             ///< its number, where there is no group
-  std::vector<SweepGroup> group{};  ///< none, or one
+struct SweepPart {
+  std::size_t axis = 0;           ///< its number, where there is no group
+  std::vector<SweepGroup> group;  ///< none, or one
 };
 
 /// Uncertain parameters, which become axes of a zip group.

@@ -261,7 +261,7 @@ private:
         if (several && value.items.empty())
           reject_value(value, here, "map from key paths to lists of values, or a list of such maps");
         for (std::size_t k = 0; k < (several ? value.items.size() : 1); ++k) {
-          SweepGroup inner{*mode};
+          SweepGroup inner{*mode, {}};
           read_group(several ? value.items[k] : value, several ? here + "[" + std::to_string(k) + "]" : here, false, inner, out);
           group.parts.push_back({0, {std::move(inner)}});
         }
@@ -273,7 +273,7 @@ private:
         read_sample(value, here, group, out);
       } else {
         SweepAxis& axis = out.axes.emplace_back();
-        group.parts.push_back({out.axes.size() - 1});
+        group.parts.push_back({out.axes.size() - 1, {}});
         axis.path = name;
         if (value.kind == YamlNode::Kind::map)
           read_range(value, here, axis);
@@ -302,11 +302,11 @@ private:
              "the sample has more than " + std::to_string(most_values) + " cases: count times parameters + 2, for indices");
     if (sample.method == SampleMethod::sobol && (sample.indices ? 2 : 1) * n > most_sobol_dimensions)
       reject(node.origin, path + ".parameters", "there are too many of them for method: sobol; take latin_hypercube or random");
-    SweepGroup axes{SweepMode::zip};
+    SweepGroup axes{SweepMode::zip, {}};
     auto const values = sampled_values(sample);
     for (std::size_t p = 0; p < n; ++p) {
       SweepAxis& axis = out.axes.emplace_back();
-      axes.parts.push_back({out.axes.size() - 1});
+      axes.parts.push_back({out.axes.size() - 1, {}});
       axis.path = sample.parameters[p].path;
       axis.is_sampled = true;
       for (auto const& of_case : values)
@@ -319,7 +319,7 @@ private:
   [[nodiscard]] static std::vector<std::string> written(SweepGroup const& group, SweepSpec const& sweep) {
     std::vector<std::string> entries;
     std::map<SweepMode, std::vector<std::string>> groups;
-    for (SweepGroup::Part const& part : group.parts) {
+    for (SweepPart const& part : group.parts) {
       if (part.group.empty()) {
         SweepAxis const& axis = sweep.axes[part.axis];
         if (!axis.is_sampled)
@@ -356,7 +356,7 @@ std::size_t cases_of(SweepGroup const& group, SweepSpec const& sweep, YamlNode c
   std::size_t total = 1;
   std::string first;
   for (std::size_t i = 0; i < group.parts.size(); ++i) {
-    SweepGroup::Part const& part = group.parts[i];
+    SweepPart const& part = group.parts[i];
     SweepGroup const* inner = part.group.empty() ? nullptr : part.group.data();
     std::size_t const n = inner ? cases_of(*inner, sweep, root) : sweep.axes[part.axis].values.size();
     while (inner && !inner->parts.empty() && !inner->parts[0].group.empty())

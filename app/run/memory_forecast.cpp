@@ -460,7 +460,9 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   add("assembly", csr ? system + part.assembled : part.space + part.constraints + matrix.host_assembly);
   if (csr)
     add("convert", system + matrix.host_assembly);
-  add("solve", kept + solver.host + (copies_rows ? part.csr : 0));
+  // Large arrays begin at huge pages, so that about half a page is between them; with a matrix in csr there are a dozen.
+  std::int64_t const between_arrays = csr && cpu ? std::int64_t{6} << 20 : 0;
+  add("solve", kept + solver.host + (copies_rows ? part.csr : 0) + between_arrays);
   // The residual, and on the host the arrays by which the bandwidth is measured; or the low parts of x.
   bool const extended = config.solver.precision != Precision::double_ && config.solver.precision != Precision::automatic;
   std::int64_t const vectors = cpu ? 3 : extended ? 2 : 1;

@@ -135,7 +135,7 @@ BoxProblem System::problem_of_box() const {
   if (mesh_.is_whole())
     return problem;
   assembly::BoxPart const own = mesh_.own_in_around();
-  BoxProblem::Cells& in_sums = problem.cells_in_sums.emplace();
+  BoxProblem::Cells& in_sums = problem.cells_in_sums.emplace(BoxProblem::Cells{});
   for (std::size_t d = 0; d < 3; ++d) {
     in_sums.first[d] = own.first[d];
     in_sums.end[d] = own.first[d] + own.cells[d];

@@ -33,7 +33,7 @@ using Chosen = std::vector<std::pair<std::size_t, std::size_t>>;
 std::vector<Chosen> choices_of(SweepGroup const& group, SweepSpec const& sweep) {
   std::vector<Chosen> all;
   for (std::size_t p = 0; p < group.parts.size(); ++p) {
-    SweepGroup::Part const& part = group.parts[p];
+    SweepPart const& part = group.parts[p];
     std::vector<Chosen> own;
     if (part.group.empty())
       for (std::size_t i = 0; i < sweep.axes[part.axis].values.size(); ++i)
@@ -308,11 +308,11 @@ NumberedCase sweep_case(Configuration const& configuration, std::string const& n
 
 bool change_together(SweepGroup const& group, std::size_t a, std::size_t b) {
   auto const holds = [](auto const& self, SweepGroup const& of, std::size_t axis) -> bool {
-    return std::any_of(of.parts.begin(), of.parts.end(), [&](SweepGroup::Part const& part) {
+    return std::any_of(of.parts.begin(), of.parts.end(), [&](SweepPart const& part) {
       return part.group.empty() ? part.axis == axis : self(self, part.group[0], axis);
     });
   };
-  for (SweepGroup::Part const& part : group.parts)
+  for (SweepPart const& part : group.parts)
     if (!part.group.empty() && holds(holds, part.group[0], a) && holds(holds, part.group[0], b))
       return change_together(part.group[0], a, b);
   return group.mode == SweepMode::zip;

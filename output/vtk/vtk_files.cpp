@@ -526,8 +526,8 @@ std::int64_t writer_bytes(VtkFormat format, VtkCompression compression, std::int
   std::size_t const block = compression == VtkCompression::best ? std::size_t{1} << 20 : 1;
   std::int64_t const batch = std::min(largest_array, static_cast<std::int64_t>(blocks_of_a_batch(block) * block));
   auto const packed = static_cast<std::int64_t>(share * static_cast<double>(batch));
-  // Code and buffers of HDF5 and VTK, which are loaded for such a file: 4 to 8 MB beside deal.II.
-  std::int64_t const library = std::int64_t{format == VtkFormat::hdf ? 8 : 1} << 20;
+  // Code and buffers of HDF5 and VTK, which are loaded for such a file.
+  std::int64_t const library = std::int64_t{format == VtkFormat::hdf ? 12 : 1} << 20;
   return 2 * (format == VtkFormat::hdf ? packed : packed / 3 * 4) + library;
 }
 
