@@ -88,7 +88,7 @@ std::vector<std::vector<double>> unit_samples(SampleMethod method, std::size_t c
 }
 
 double quantile_of(SampleSpec::Parameter const& parameter, double u) {
-  auto const [a, b] = parameter.numbers;
+  double const a = parameter.numbers[0], b = parameter.numbers[1];
   auto const normal = [&] {
     double const inside = std::clamp(u, 0x1p-54, 1 - 0x1p-53);
     return a + b * std::numbers::sqrt2 * boost::math::erf_inv(2 * inside - 1);
