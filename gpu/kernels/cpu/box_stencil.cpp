@@ -377,11 +377,11 @@ private:
   /// The residuals of inner rows i of a line, first <= i < end, where no neighbour in x is on a face.
   static void residual_between(BoxStencilView const& a, Node node, std::int64_t end, double const* x, double const* x_low,
                                double const* b, double* r) {
-    constexpr int lanes = 16;
-    for (; node.i[0] < end; node.i[0] += lanes) {
+    constexpr int rows_at_once = 16;
+    for (; node.i[0] < end; node.i[0] += rows_at_once) {
       std::int64_t const row = box_rows::index_of(a.box, node);
-      int const n = static_cast<int>(std::min<std::int64_t>(lanes, end - node.i[0]));
-      AccurateSums<lanes> sums(n, b + row);
+      int const n = static_cast<int>(std::min<std::int64_t>(rows_at_once, end - node.i[0]));
+      AccurateSums<rows_at_once> sums(n, b + row);
       for (int s = 0; s < 27; ++s) {
         std::int64_t const y = node.i[1] + s / 3 % 3 - 1, z = node.i[2] + s / 9 - 1;
         if (box_rows::is_dirichlet_plane(a.box, 1, y) || box_rows::is_dirichlet_plane(a.box, 2, z))
