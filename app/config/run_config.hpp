@@ -252,10 +252,10 @@ namespace poisson::app {
 
 struct SweepAxis {
   std::string path;                 ///< a key path, "problem.element.order" or "problem.boundary[0].value"
-  std::vector<std::string> values;  ///< YAML text of each value, on one line; path + "=" + value is what Configuration::with takes
+  std::vector<std::string> values;  ///< YAML text of each value, on one line; path + "=" + value is a setting, as --set takes it
   std::string given{};              ///< how the file gives the values where it does not list them: "{from: 1, to: 9, count: 5}"
   bool is_sampled = false;          ///< the values are those of SweepSpec::sample
-  std::optional<std::string> of_case{};  ///< the value of a case; Configuration::with sets it
+  std::optional<std::string> of_case{};  ///< the value of a case; Configuration::case_with sets it
 };
 
 struct SweepPart;

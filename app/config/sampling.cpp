@@ -10,6 +10,7 @@
 #include <numbers>
 #include <numeric>
 #include <random>
+#include <string_view>
 #include <utility>
 
 namespace poisson::app {
@@ -33,23 +34,18 @@ double uniform(std::mt19937_64& engine) {
 /// numbers fall into the halves that are still empty, in random order.
 std::vector<double> stratified(std::size_t count, std::mt19937_64 engine) {
   std::vector<double> numbers{uniform(engine)};
-  std::vector<std::size_t> intervals{0};  // of the numbers, among as many as there are numbers
   while (numbers.size() < count) {
     std::size_t const n = numbers.size();
     double const width = 0.5 / static_cast<double>(n);
-    std::vector<std::size_t> empty(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      intervals[i] = std::min(static_cast<std::size_t>(numbers[i] / width), 2 * n - 1);
-      empty[i] = intervals[i] ^ 1U;
-    }
+    std::vector<std::size_t> empty;
+    for (double const number : numbers)
+      empty.push_back(std::min(static_cast<std::size_t>(number / width), 2 * n - 1) ^ 1U);
     for (std::size_t i = n; i > 1; --i)
       std::swap(empty[i - 1], empty[engine() % i]);
-    for (std::size_t const interval : empty) {
+    for (std::size_t const interval : empty)
       // A number that is rounded up would be in the next interval.
       numbers.push_back(std::min((static_cast<double>(interval) + uniform(engine)) * width,
                                  std::nextafter(static_cast<double>(interval + 1) * width, 0.)));
-      intervals.push_back(interval);
-    }
   }
   numbers.resize(count);
   return numbers;
@@ -85,6 +81,11 @@ std::vector<std::vector<double>> unit_samples(SampleMethod method, std::size_t c
       points[i][d] = numbers[i];
   }
   return points;
+}
+
+std::string name_of_parameter(SampleSpec::Parameter const& parameter) {
+  constexpr std::string_view of_parameters = "parameters.";
+  return parameter.path.starts_with(of_parameters) ? parameter.path.substr(of_parameters.size()) : parameter.path;
 }
 
 double quantile_of(SampleSpec::Parameter const& parameter, double u) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 /// Samples of uncertain parameters.
@@ -19,6 +20,9 @@ namespace poisson::app {
 [[nodiscard]] std::vector<std::vector<double>> unit_samples(SampleMethod method, std::size_t count, std::size_t dimensions,
                                                             std::int64_t seed);
 inline constexpr std::size_t most_sobol_dimensions = 3667;
+
+/// What a parameter is called: "k" for parameters.k; else its key path.
+[[nodiscard]] std::string name_of_parameter(SampleSpec::Parameter const& parameter);
 
 /// The value of a parameter for u in [0, 1): the u-quantile of its distribution.
 [[nodiscard]] double quantile_of(SampleSpec::Parameter const& parameter, double u);

@@ -36,7 +36,7 @@ namespace {
 
 constexpr std::int64_t most_values = 100000;
 
-/// A number as short as it can be read back, of 15 digits: what is meant by 0.1 + 2 0.1 is 0.3.
+/// With 15 digits: 0.3 for 0.1 + 2 * 0.1, which is 0.30000000000000004.
 std::string rounded_text(double value) {
   return number_text(value, 15);
 }
@@ -79,7 +79,7 @@ RangeKeys const& range_keys() {
   return keys;
 }
 
-/// What key a value of an axis is for: one number for cells is that of a cube.
+/// A number of a range as a value of its axis: for the cells of a box it is that of a cube.
 std::string value_text(std::string const& axis, std::string const& number) {
   return axis == "problem.mesh.cells" ? "[" + number + ", " + number + ", " + number + "]" : number;
 }
@@ -159,12 +159,8 @@ struct SampledParameters {
   }
   [[nodiscard]] std::string write(std::vector<SampleSpec::Parameter> const& value) const {
     std::vector<std::string> entries;
-    for (auto const& parameter : value) {
-      constexpr std::string_view of_parameters = "parameters.";
-      std::string const name =
-          parameter.path.starts_with(of_parameters) ? parameter.path.substr(of_parameters.size()) : parameter.path;
-      entries.push_back(plain_or_quoted(name) + ": " + DistributionOf{}.write(parameter));
-    }
+    for (auto const& parameter : value)
+      entries.push_back(plain_or_quoted(name_of_parameter(parameter)) + ": " + DistributionOf{}.write(parameter));
     return "{" + join(entries) + "}";
   }
   [[nodiscard]] Json json_schema() const {
@@ -290,9 +286,7 @@ private:
       reject_value(node, path, "map such as {count: 64, parameters: {k: {uniform: [1, 2]}}}");
     std::vector<std::string> names;
     for (auto const& k : sample_keys())
-      if (k.path != "parameters")
-        names.push_back(k.path);
-    names.emplace_back("parameters");
+      names.push_back(k.path);
     check_names(node, path, names);
     SampleSpec sample;
     read_keys(sample_keys(), node, path, sample);
@@ -387,10 +381,9 @@ Keys<RunConfig> keys_of_sweep() {
           "sweep", Sweep{}, POISSON_MEMBER(sweep), "",
           "For `poisson sweep`: values for any key paths, as lists, {from, to, count, scale: linear or log} or "
           "{powers_of_two: [first, last]}. mode product runs every combination, zip the first values together, then the second "
-          "ones "
-          "and so on; the keys zip and product hold groups of key paths that are combined so. when: \"k > 1\" leaves out cases "
-          "where the expression is 0. sample: {method, count, seed, indices, parameters: {k: {uniform: [1, 2]}}} draws uncertain "
-          "parameters."),
+          "ones and so on; the keys zip and product hold groups of key paths that are combined so. when: \"k > 1\" leaves out "
+          "cases where the expression is 0. sample: {method, count, seed, indices, parameters: {k: {uniform: [1, 2]}}} draws "
+          "uncertain parameters."),
   };
 }
 

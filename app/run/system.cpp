@@ -63,22 +63,21 @@ assembly::SourceLines System::source_lines() const {
   auto const of_own = [&](HostVector<double> const& values) {
     if (values.empty() || plan_.route != Route::box || mesh_.is_whole())
       return std::vector<double>(values.begin(), values.end());
-    assembly::BoxPart const &around = mesh_.part_around, &own = mesh_.part;  // they are of the cells around
+    assembly::BoxPart const own = mesh_.own_in_around();  // the values are of the cells around
     std::vector<double> of_part;
-    for (std::int64_t z = 0; z < own.cells[2]; ++z)
-      for (std::int64_t y = 0; y < own.cells[1]; ++y)
-        of_part.push_back(values[static_cast<std::size_t>((z + own.first[2] - around.first[2]) * around.cells[1] + y +
-                                                          own.first[1] - around.first[1])]);
+    for (std::int64_t z = own.first[2]; z < own.first[2] + own.cells[2]; ++z)
+      for (std::int64_t y = own.first[1]; y < own.first[1] + own.cells[1]; ++y)
+        of_part.push_back(values[static_cast<std::size_t>(z * mesh_.part_around.cells[1] + y)]);
     return of_part;
   };
   lines.largest = of_own(largest_of_lines_);
   lines.largest_of_lattice = of_own(source_lattice_.largest);
   lines.lattice_steps = source_lattice_.steps;
-  if (plan_.route == Route::box)
-    lines.length = mesh_.part.cells[0];
   if (plan_.route != Route::lattices || mesh_.is_whole()) {
     if (mesh_.is_whole())
       lines.length = mesh_.whole.cells / std::ssize(lines.largest);
+    else if (plan_.route == Route::box)
+      lines.length = mesh_.part.cells[0];
     lines.cell = [n = lines.length](std::int64_t line, std::int64_t i) { return line * n + i; };
     return lines;
   }

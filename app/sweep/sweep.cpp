@@ -222,6 +222,7 @@ ExitCode summarize(std::vector<SweepCase> const& cases, RunConfig const& config,
   SweepAnalysis analysis;
   if (complete && has_snapshots(config))
     analysis = analyse_cases(cases, config, options, directory, console);
+  analysis.statistics = sample_statistics(cases, config);
   int code = complete && !analysis.failure ? exit_done : analysis.failure ? exit_code_of(analysis.failure) : incomplete.exit_code;
   for (auto const& c : cases)
     code = std::max(code, c.exit_code);
@@ -231,7 +232,7 @@ ExitCode summarize(std::vector<SweepCase> const& cases, RunConfig const& config,
   write_summary(cases, config, options.path, {complete, code}, collection_name(config, options.path), analysis, directory);
   if (directory.failure())
     code = std::max<int>(code, exit_environment);
-  print_summary(cases, config, console);
+  print_summary(cases, config, analysis, console);
   if (!complete)
     console.line(incomplete.advice);
   std::string files;

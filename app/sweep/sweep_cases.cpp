@@ -1,5 +1,6 @@
 #include "app/sweep/sweep_cases.hpp"
 
+#include "app/io/console.hpp"
 #include "app/launch/exit_code.hpp"
 #include "app/results/solution_fields.hpp"
 #include "assembly/expression/expression.hpp"
@@ -67,22 +68,6 @@ std::vector<std::string> settings_of(SweepSpec const& sweep, std::vector<std::st
   return sets;
 }
 
-/// The number that the text of a value is, or of a list of equal numbers, as those of a cube's cells.
-std::optional<double> number_of(std::string text) {
-  std::optional<double> number;
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    double value = 0;
-    auto const [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || (number && *number != value))
-      return {};
-    number = value;
-  }
-  return number;
-}
-
 /// Whether `sweep.when` keeps a case. It may use the parameters, and swept keys that are numbers by the last words of their paths.
 bool is_wanted(Configuration const& configuration, std::vector<std::string> const& values) {
   SweepSpec const& sweep = configuration.config().sweep;
@@ -90,7 +75,7 @@ bool is_wanted(Configuration const& configuration, std::vector<std::string> cons
     return true;
   assembly::Constants constants;
   for (std::size_t a = 0; a < sweep.axes.size(); ++a)
-    if (auto const number = number_of(values[a]))
+    if (auto const number = number_of_value(values[a]))
       constants[short_name(sweep.axes[a].path)] = *number;
   try {
     for (auto const& [name, value] : configuration.parameters_with(settings_of(sweep, values)))
@@ -318,14 +303,34 @@ bool change_together(SweepGroup const& group, std::size_t a, std::size_t b) {
   return group.mode == SweepMode::zip;
 }
 
+std::optional<double> number_of_value(std::string text) {
+  std::optional<double> number;
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    double value = 0;
+    auto const [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || (number && *number != value))
+      return {};
+    number = value;
+  }
+  return number;
+}
+
 std::string short_name(std::string const& path) {
   return path.substr(path.rfind('.') + 1);  // npos + 1 is 0
+}
+
+std::string shown_value(SweepAxis const& axis, std::string const& value) {
+  auto const number = axis.is_sampled ? number_of_value(value) : std::nullopt;
+  return number ? number_text(*number, 6) : value;
 }
 
 std::string values_text(SweepCase const& c, std::vector<SweepAxis> const& axes) {
   std::string text;
   for (std::size_t a = 0; a < axes.size(); ++a)
-    text += (a > 0 ? ", " : "") + short_name(axes[a].path) + " = " + c.values[a];
+    text += (a > 0 ? ", " : "") + short_name(axes[a].path) + " = " + shown_value(axes[a], c.values[a]);
   return text;
 }
 

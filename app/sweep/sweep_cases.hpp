@@ -45,8 +45,12 @@ struct NumberedCase {
 /// Whether two axes change together: they are in one zip.
 [[nodiscard]] bool change_together(SweepGroup const& group, std::size_t a, std::size_t b);
 
+/// The number that the text of a value is, or of a list of equal numbers, as those of a cube's cells.
+[[nodiscard]] std::optional<double> number_of_value(std::string text);
 /// The last word of a key path.
 [[nodiscard]] std::string short_name(std::string const& path);
+/// The text of a value in a table: that of a sampled one has six digits.
+[[nodiscard]] std::string shown_value(SweepAxis const& axis, std::string const& value);
 /// "cells = [8, 8, 8], order = 2"
 [[nodiscard]] std::string values_text(SweepCase const& c, std::vector<SweepAxis> const& axes);
 /// Numbers that increase as "0,3-5", which is also how Slurm takes those of an array.

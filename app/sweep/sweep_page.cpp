@@ -56,11 +56,6 @@ double axis_number(std::string const& text) {
   return std::pow(product, 1.0 / static_cast<double>(value.size()));
 }
 
-std::string last_part(std::string const& path) {
-  auto const dot = path.rfind('.');
-  return dot == std::string::npos ? path : path.substr(dot + 1);
-}
-
 /// Whether the values are better seen on a logarithmic axis.
 bool spread_over(std::vector<output::Curve> const& curves, std::vector<double> output::Curve::*values, double ratio) {
   double low = std::numeric_limits<double>::infinity(), high = 0;
@@ -102,7 +97,7 @@ std::vector<output::Curve> curves_of(std::vector<SweepCase> const& cases, std::v
     std::string label;
     for (std::size_t a = 0; a < axes.size(); ++a)
       if (separate[a])
-        label += (label.empty() ? "" : ", ") + last_part(axes[a].path) + " = " + c.values[a];
+        label += (label.empty() ? "" : ", ") + short_name(axes[a].path) + " = " + c.values[a];
     double const at = x(c), value = y(c);
     if (!std::isfinite(at) || !std::isfinite(value))
       continue;
@@ -161,7 +156,7 @@ public:
     table.sortable = true;
     table.head = {"case"};
     for (SweepAxis const& axis : axes_)
-      table.head.push_back(last_part(axis.path));
+      table.head.push_back(short_name(axis.path));
     for (std::size_t i = 0; i < n_own_; ++i)
       table.head.push_back(quantities_[i].name);
     for (char const* name : {"status", "unknowns", "iterations", "true residual", "seconds", "host memory"})
@@ -236,7 +231,7 @@ public:
       std::string parameters;
       Json const of_group = group.value("parameters", Json::object()), quantities = group.value("quantities", Json::object());
       for (auto const& [path, value] : of_group.items())
-        parameters += (parameters.empty() ? "" : ", ") + last_part(path) + " = " +
+        parameters += (parameters.empty() ? "" : ", ") + short_name(path) + " = " +
                       (value.is_string() ? value.get<std::string>() : value.dump());
       for (auto const& [name, row] : quantities.items())
         if (text_in(row, "/note") != "does not change" && !is_of_part(name))
@@ -249,12 +244,9 @@ public:
   }
 
   /// What the spread of sampled parameters does: a table, and histograms of the quantities in it.
-  void add_statistics(output::Page& page) const {
-    for (SampleStatistics const& group : sample_statistics(cases_, config_)) {
-      std::string of;
-      for (auto const& [path, value] : group.parameters)
-        of += ", " + last_part(path) + " = " + value;
-      page.heading("Statistics of " + std::to_string(group.n_used) + " of " + std::to_string(group.n_cases) + " cases" + of);
+  void add_statistics(output::Page& page, std::vector<SampleStatistics> const& statistics) const {
+    for (SampleStatistics const& group : statistics) {
+      page.heading(title_of(group));
       auto const rows = table_of(group, config_);
       output::PageTable table;
       table.head = rows[0];
@@ -280,11 +272,10 @@ public:
         plot.curves = {std::move(outline)};
       }
       page.table(table);
-      page.paragraph(
-          config_.sweep.sample->indices
-              ? "+-: 95 % confidence of the mean. S: the share of the variance that a parameter has alone; total: with all "
-                "others together."
-              : "+-: 95 % confidence of the mean, as of independent cases.");
+      page.paragraph(config_.sweep.sample->indices ? "+-: 95 % confidence of the mean, and of the indices. S: the share of the "
+                                                     "variance that a parameter has alone; total: with all "
+                                                     "others together."
+                                                   : "+-: 95 % confidence of the mean, as of independent cases.");
       page.plots(plots);
     }
   }
@@ -359,9 +350,10 @@ private:
                           std::find(c.result["files"].begin(), c.result["files"].end(), report_file) != c.result["files"].end();
     std::vector<output::PageCell> row{
         {std::to_string(i), static_cast<double>(i), has_page ? c.directory + "/" + report_file : c.directory + "/"}};
-    for (std::string const& value : c.values) {
-      double const as_number = axis_number(value);
-      row.push_back(std::isfinite(as_number) ? output::PageCell{value, as_number} : output::PageCell{value});
+    for (std::size_t a = 0; a < c.values.size(); ++a) {
+      std::string const text = shown_value(axes_[a], c.values[a]);
+      double const as_number = axis_number(c.values[a]);
+      row.push_back(std::isfinite(as_number) ? output::PageCell{text, as_number} : output::PageCell{text});
     }
     for (std::size_t q = 0; q < n_own_; ++q)
       row.push_back(short_number(value_of(c, quantities_[q])));
@@ -395,7 +387,8 @@ private:
 
 }  // namespace
 
-std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> const& cases, Json const& record) {
+std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> const& cases,
+                            std::vector<SampleStatistics> const& statistics, Json const& record) {
   auto const count = [&](auto const& of) { return std::to_string(std::count_if(cases.begin(), cases.end(), of)); };
   auto const converged = [](SweepCase const& c) { return text_in(c.result, "/status") == "converged"; };
   bool const good = std::all_of(cases.begin(), cases.end(), converged);
@@ -405,10 +398,13 @@ std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> cons
                     good ? "all converged" : count(converged) + " converged", good);
   if (record.contains("complete") && !record["complete"].get<bool>())
     page.warning("The sweep is not complete; poisson sweep --resume does what is missing.");
-  constexpr int most_errors = 20;
-  for (std::size_t i = 0, told = 0; i < cases.size() && told < most_errors; ++i)
-    if (!cases[i].error.empty() && ++told > 0)
-      page.warning("Case " + std::to_string(i) + " failed: " + cases[i].error);
+  constexpr std::size_t most_failures = 20;
+  std::vector<std::string> const failures = failures_text(cases);
+  for (std::size_t i = 0; i < std::min(failures.size(), most_failures); ++i)
+    page.warning("C" + failures[i].substr(1));
+  if (failures.size() > most_failures)
+    page.warning("Other cases failed for " + std::to_string(failures.size() - most_failures) +
+                 " more reasons, which are in sweep.json.");
   page.heading("Problem");
   RunConfig common = config;  // without what no case has
   for (SweepAxis const& axis : config.sweep.axes)
@@ -437,7 +433,7 @@ std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> cons
 
   SweepPage const sweep(config, cases, record);
   sweep.add_cases(page);
-  sweep.add_statistics(page);
+  sweep.add_statistics(page, statistics);
   sweep.add_errors(page);
   sweep.add_extrapolation(page);
   sweep.add_quantities(page);

@@ -5,9 +5,8 @@
 #include "app/sweep/sweep_summary.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -101,42 +100,43 @@ void add_histogram(std::vector<double> const& sorted, QuantityStatistics& result
 struct PlanPoint {
   double a, b;
   std::vector<double> mixed;  ///< A with the value of B for parameter i
+  std::size_t n_known = 0;    ///< how many of all these
 };
 
 struct Indices {
   double first, total;
 };
 
-/// Saltelli et al. (2010), table 2: (b) for the first-order index, (f), by Jansen, for the total one. NaN without a variance.
-Indices indices_of(std::vector<PlanPoint> const& points, std::vector<std::size_t> const& chosen, std::size_t parameter) {
+/// Of every parameter, from the points `chosen`. Saltelli et al. (2010), table 2: (b) for the first-order index, (f), by Jansen,
+/// for the total one. NaN without a variance.
+std::vector<Indices> indices_of(std::vector<PlanPoint> const& points, std::vector<std::size_t> const& chosen) {
   std::vector<double> all;
-  double first = 0, total = 0;
-  for (std::size_t const i : chosen) {
-    PlanPoint const& p = points[i];
-    all.insert(all.end(), {p.a, p.b});
-    double const change = p.mixed[parameter] - p.a;
-    first += p.b * change;
-    total += change * change;
-  }
-  // The estimate of the first-order index is good where values are about 0.
-  double const mean = mean_of(all), variance = variance_of(all);
-  double shift = 0;
   for (std::size_t const i : chosen)
-    shift += mean * (points[i].mixed[parameter] - points[i].a);
-  auto const n = static_cast<double>(chosen.size());
-  return {(first - shift) / (n * variance), total / (2 * n * variance)};
+    all.insert(all.end(), {points[i].a, points[i].b});
+  double const mean = mean_of(all), n_variance = static_cast<double>(chosen.size()) * variance_of(all);
+  std::vector<Indices> result(points[0].mixed.size(), {0, 0});
+  for (std::size_t const i : chosen)
+    for (std::size_t p = 0; p < result.size(); ++p) {
+      double const change = points[i].mixed[p] - points[i].a;
+      result[p].first += (points[i].b - mean) * change;  // the estimate is good where values are about 0
+      result[p].total += change * change;
+    }
+  for (Indices& indices : result) {
+    indices.first /= n_variance;
+    indices.total /= 2 * n_variance;
+  }
+  return result;
 }
 
-std::vector<std::pair<SobolIndex, SobolIndex>> sobol_of(std::vector<PlanPoint> const& points, std::size_t n_parameters) {
+/// The first-order and the total index of every parameter. Precondition: two points or more.
+std::vector<std::pair<SobolIndex, SobolIndex>> sobol_of(std::vector<PlanPoint> const& points) {
   std::vector<std::size_t> chosen(points.size());
   std::iota(chosen.begin(), chosen.end(), std::size_t{0});
   std::vector<std::pair<SobolIndex, SobolIndex>> result;
-  for (std::size_t p = 0; p < n_parameters; ++p) {
-    Indices const found = indices_of(points, chosen, p);
+  for (Indices const& found : indices_of(points, chosen))
     result.push_back({{found.first, 0}, {found.total, 0}});
-  }
   std::mt19937_64 engine(1);
-  std::vector<std::array<double, 4>> sums(n_parameters, {0, 0, 0, 0});
+  std::vector<std::array<double, 4>> sums(result.size(), {0, 0, 0, 0});
   int used = 0;
   for (int r = 0; r < resamplings; ++r) {
     for (std::size_t& i : chosen)
@@ -144,28 +144,22 @@ std::vector<std::pair<SobolIndex, SobolIndex>> sobol_of(std::vector<PlanPoint> c
     if (std::all_of(chosen.begin(), chosen.end(), [&](std::size_t i) { return points[i].a == points[chosen[0]].a; }))
       continue;  // there may be no variance
     ++used;
-    for (std::size_t p = 0; p < n_parameters; ++p) {
-      Indices const found = indices_of(points, chosen, p);
-      sums[p][0] += found.first;
-      sums[p][1] += found.first * found.first;
-      sums[p][2] += found.total;
-      sums[p][3] += found.total * found.total;
+    std::vector<Indices> const found = indices_of(points, chosen);
+    for (std::size_t p = 0; p < found.size(); ++p) {
+      sums[p][0] += found[p].first;
+      sums[p][1] += found[p].first * found[p].first;
+      sums[p][2] += found[p].total;
+      sums[p][3] += found[p].total * found[p].total;
     }
   }
   auto const half_width = [&](double sum, double squares) {
     return used < 2 ? 0 : normal_95 * std::sqrt(std::max(squares / used - sum / used * (sum / used), 0.0));
   };
-  for (std::size_t p = 0; p < n_parameters; ++p) {
+  for (std::size_t p = 0; p < result.size(); ++p) {
     result[p].first.half_width = half_width(sums[p][0], sums[p][1]);
     result[p].second.half_width = half_width(sums[p][2], sums[p][3]);
   }
   return result;
-}
-
-double sampled_number(std::string const& text) {
-  double value = std::numeric_limits<double>::quiet_NaN();
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
 }
 
 }  // namespace
@@ -178,7 +172,6 @@ QuantityStatistics statistics_of(std::string name, SampleSpec const& sample, Sam
   std::vector<double> values;
   std::vector<std::vector<double>> parameters(n_parameters);
   std::map<std::size_t, PlanPoint> plan;
-  std::map<std::size_t, std::size_t> known;  // values of each point
   for (std::size_t i = 0; i < quantity.values.size(); ++i) {
     double const v = quantity.values[i];
     if (!std::isfinite(v))
@@ -187,7 +180,7 @@ QuantityStatistics statistics_of(std::string name, SampleSpec const& sample, Sam
     if (sample.indices) {
       PlanPoint& p = plan.try_emplace(point, PlanPoint{0, 0, std::vector<double>(n_parameters)}).first->second;
       (place == 0 ? p.a : place == 1 ? p.b : p.mixed[place - 2]) = v;
-      ++known[point];
+      ++p.n_known;
     }
     if (place > 1)
       continue;
@@ -218,10 +211,10 @@ QuantityStatistics statistics_of(std::string name, SampleSpec const& sample, Sam
   }
   std::vector<PlanPoint> points;
   for (auto const& [point, of_plan] : plan)
-    if (known[point] == of_point)
+    if (of_plan.n_known == of_point)
       points.push_back(of_plan);
   if (points.size() >= 2) {
-    auto const indices = sobol_of(points, n_parameters);
+    auto const indices = sobol_of(points);
     for (std::size_t p = 0; p < n_parameters; ++p)
       if (std::isfinite(indices[p].first.value)) {
         result.effects[p].first = indices[p].first;
@@ -269,7 +262,7 @@ std::vector<SampleStatistics> sample_statistics(std::span<SweepCase const> cases
       for (auto const& parameter : sweep.sample->parameters)
         for (std::size_t a = 0; a < sweep.axes.size(); ++a)
           if (sweep.axes[a].path == parameter.path)
-            values.push_back(sampled_number(c->values[a]));
+            values.push_back(number_of_value(c->values[a]).value_or(std::numeric_limits<double>::quiet_NaN()));
       for (auto const& [name, value] : c->result["quantities"].items())
         if (value.is_number() && std::find(names.begin(), names.end(), name) == names.end())
           names.push_back(name);
@@ -285,9 +278,11 @@ std::vector<SampleStatistics> sample_statistics(std::span<SweepCase const> cases
   return result;
 }
 
-std::string name_of_parameter(SampleSpec::Parameter const& parameter) {
-  constexpr std::string_view prefix = "parameters.";
-  return parameter.path.starts_with(prefix) ? parameter.path.substr(prefix.size()) : parameter.path;
+std::string title_of(SampleStatistics const& statistics) {
+  std::string title = "Statistics of " + std::to_string(statistics.n_used) + " of " + std::to_string(statistics.n_cases) + " cases";
+  for (auto const& [path, value] : statistics.parameters)
+    title += ", " + short_name(path) + " = " + value;
+  return title;
 }
 
 Json to_json(SampleStatistics const& statistics, SampleSpec const& sample) {
@@ -332,7 +327,6 @@ std::vector<std::vector<std::string>> table_of(SampleStatistics const& statistic
     else
       rows[0].push_back("corr. " + name);
   }
-  auto const text = [](std::optional<double> value, int digits) { return value ? number_text(*value, digits) : std::string("-"); };
   for (QuantityStatistics const& q : statistics.quantities) {
     bool const own = std::any_of(config.output.quantities.begin(), config.output.quantities.end(),
                                  [&](QuantitySpec const& quantity) { return quantity.name == q.name; });
@@ -345,9 +339,9 @@ std::vector<std::vector<std::string>> table_of(SampleStatistics const& statistic
     for (ParameterEffect const& effect : q.effects) {
       if (sample.indices)
         for (auto const& index : {effect.first, effect.total})
-          row.push_back(index ? number_text(index->value, 3) : "-");
+          row.push_back(index ? number_text(index->value, 3) + " +- " + number_text(index->half_width, 2) : "-");
       else
-        row.push_back(text(effect.correlation, 3));
+        row.push_back(effect.correlation ? number_text(*effect.correlation, 3) : "-");
     }
     rows.push_back(std::move(row));
   }

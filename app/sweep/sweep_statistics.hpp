@@ -62,8 +62,8 @@ struct SampledQuantity {
 /// Statistics of all quantities that are numbers, own ones first; empty without a sample.
 [[nodiscard]] std::vector<SampleStatistics> sample_statistics(std::span<SweepCase const> cases, RunConfig const& config);
 
-/// What a parameter is called: "k" for parameters.k.
-[[nodiscard]] std::string name_of_parameter(SampleSpec::Parameter const& parameter);
+/// "Statistics of 60 of 64 cases, order = 2"
+[[nodiscard]] std::string title_of(SampleStatistics const& statistics);
 /// A map from names of quantities.
 [[nodiscard]] nlohmann::ordered_json to_json(SampleStatistics const& statistics, SampleSpec const& sample);
 /// Rows for Console::grid: own quantities, or where there are none those that vary, twelve at most.

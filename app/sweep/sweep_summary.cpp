@@ -131,6 +131,22 @@ std::string status_of(SweepCase const& c) {
   return c.exit_code >= 0 ? "failed" : c.writer.empty() ? "not run" : "running";
 }
 
+std::vector<std::string> failures_text(std::span<SweepCase const> cases) {
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> reasons;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (cases[i].error.empty())
+      continue;
+    auto found = std::find_if(reasons.begin(), reasons.end(), [&](auto const& known) { return known.first == cases[i].error; });
+    if (found == reasons.end())
+      found = reasons.insert(found, {cases[i].error, {}});
+    found->second.push_back(i);
+  }
+  std::vector<std::string> lines;
+  for (auto const& [error, numbers] : reasons)
+    lines.push_back((numbers.size() == 1 ? "case " : "cases ") + ranges_text(numbers) + " failed: " + error);
+  return lines;
+}
+
 void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config, std::string const& configuration,
                    SweepEnd const& end, std::string const& collection, SweepAnalysis const& analysis, ResultsDirectory& directory) {
   SweepSpec const& sweep = config.sweep;
@@ -233,7 +249,7 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
       sample["parameters"][name_of_parameter(parameter)] = {{"distribution", name_of(parameter.distribution)},
                                                             {"numbers", parameter.numbers}};
   }
-  if (auto const groups = sample_statistics(cases, config); groups.size() == 1)
+  if (auto const& groups = analysis.statistics; groups.size() == 1)
     all["statistics"] = to_json(groups[0], *sweep.sample);
   else
     for (SampleStatistics const& group : groups) {
@@ -252,15 +268,16 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
   };
   if (config.output.report) {
     all["files"] = files_with("sweep.json");
-    directory.try_write(report_file,
-                        [&](fs::path const& path) { output::write_text_file(path, report_of_sweep(config, cases, all)); });
+    directory.try_write(report_file, [&](fs::path const& path) {
+      output::write_text_file(path, report_of_sweep(config, cases, analysis.statistics, all));
+    });
   }
   all["files"] = files_with("sweep.json");
   all["files_failed"] = json_of(directory.failures());
   directory.write_record(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config, Console& console) {
+void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config, SweepAnalysis const& analysis, Console& console) {
   SweepSpec const& sweep = config.sweep;
   bool const errors =
       std::any_of(cases.begin(), cases.end(), [](SweepCase const& c) { return !std::isnan(number_in(c.result, "/errors/l2")); });
@@ -278,7 +295,8 @@ void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
   for (std::size_t i = 0; i < cases.size(); ++i) {
     SweepCase const& c = cases[i];
     std::vector<std::string> row{std::to_string(i)};
-    row.insert(row.end(), c.values.begin(), c.values.end());
+    for (std::size_t a = 0; a < c.values.size(); ++a)
+      row.push_back(shown_value(sweep.axes[a], c.values[a]));
     for (QuantitySpec const& own : config.output.quantities)
       row.push_back(number_text(number_in(c.result, ("/quantities/" + own.name).c_str()), 6));
     row.push_back(status_of(c));
@@ -308,26 +326,13 @@ void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
     if (group.note.empty())
       console.grid(table_of(group));
   }
-  for (SampleStatistics const& group : sample_statistics(cases, config)) {
-    std::string of;
-    for (auto const& [path, value] : group.parameters)
-      of += ", " + short_name(path) + " = " + value;
+  for (SampleStatistics const& group : analysis.statistics) {
     console.line();
-    console.line("  Statistics of " + std::to_string(group.n_used) + " of " + std::to_string(group.n_cases) + " cases" + of);
+    console.line("  " + title_of(group));
     console.grid(table_of(group, config));
   }
-  std::vector<std::pair<std::string, std::vector<std::size_t>>> errors_of_cases;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (cases[i].error.empty())
-      continue;
-    auto found = std::find_if(errors_of_cases.begin(), errors_of_cases.end(),
-                              [&](auto const& known) { return known.first == cases[i].error; });
-    if (found == errors_of_cases.end())
-      found = errors_of_cases.insert(found, {cases[i].error, {}});
-    found->second.push_back(i);
-  }
-  for (auto const& [error, numbers] : errors_of_cases)
-    console.line((numbers.size() == 1 ? "  case " : "  cases ") + ranges_text(numbers) + " failed: " + error);
+  for (std::string const& failure : failures_text(cases))
+    console.line("  " + failure);
 }
 
 }  // namespace poisson::app

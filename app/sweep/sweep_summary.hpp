@@ -3,21 +3,24 @@
 #include "app/io/console.hpp"
 #include "app/io/results_directory.hpp"
 #include "app/sweep/sweep_cases.hpp"
+#include "app/sweep/sweep_statistics.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <exception>
+#include <span>
 #include <string>
 #include <vector>
 
 /// What a sweep says when its cases are done: sweep.csv, sweep.json, the list for ParaView, and the tables on the terminal.
 namespace poisson::app {
 
-/// What the analyses of snapshots found, for sweep.json, and the first that failed.
+/// What was found over all cases: by the analyses of snapshots, with the first that failed, and of a sample.
 struct SweepAnalysis {
   nlohmann::ordered_json entries = nlohmann::ordered_json::array();
   std::exception_ptr failure;
   double seconds = 0;
+  std::vector<SampleStatistics> statistics{};
 };
 
 /// A number of a record; NaN where it has none there.
@@ -26,6 +29,9 @@ struct SweepAnalysis {
 [[nodiscard]] std::string text_in(nlohmann::ordered_json const& result, char const* pointer);
 /// "converged", or why a case has no such status: "failed", "running", "not run".
 [[nodiscard]] std::string status_of(SweepCase const& c);
+
+/// Why cases have no result, each reason once: "cases 3-5 failed: ...".
+[[nodiscard]] std::vector<std::string> failures_text(std::span<SweepCase const> cases);
 
 /// How the sweep ended, as sweep.json has it.
 struct SweepEnd {
@@ -37,6 +43,6 @@ struct SweepEnd {
 void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config, std::string const& configuration,
                    SweepEnd const& end, std::string const& collection, SweepAnalysis const& analysis, ResultsDirectory& directory);
 /// The table of the cases, with the user's own quantities behind the swept keys, and what their quantities tend to.
-void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config, Console& console);
+void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config, SweepAnalysis const& analysis, Console& console);
 
 }  // namespace poisson::app

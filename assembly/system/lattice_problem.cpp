@@ -62,6 +62,8 @@ void fill_coordinates(Space const& space, std::int64_t m, std::int64_t first, st
         }
       });
 }
+
+/// Makes room for the coordinates of all nodes of the lattices.
 void provide_coordinates(LatticeProblem& problem) {
   std::int64_t const m = problem.layout.nodes();
   problem.coordinates.resize(static_cast<std::size_t>(3 * problem.layout.n_lattices * m * m * m));
@@ -71,7 +73,7 @@ LatticeLayout layout_of(Space const& space) {
   return space.lattices ? space.lattices->layout() : layout_of_cells(space);
 }
 
-/// The same of lattices of a whole space: of its own ones, or of its cells.
+/// fill_coordinates for the lattices of a whole space: its own ones, or its cells.
 void fill_coordinates_of(Space const& space, std::int64_t m, std::int64_t first, std::int64_t count, double* coordinates) {
   fill_coordinates(
       space, m, first, count, space.lattices ? 1 : m * space.cells_per_part,

@@ -372,20 +372,13 @@ void move_onto_cells(Space const& space, ReferenceElement const& element, double
 
 namespace {
 
-/// All cells that hold points.
+/// All cells that hold points. Precondition: there are points.
 std::vector<LocatedPoint> find_cells(Space const& space, ReferenceElement const& element, std::span<Point3 const> points) {
   std::vector<LocatedPoint> result(points.size());
-  if (points.empty())
-    return result;
-  Extent around;
-  around.low.fill(std::numeric_limits<double>::infinity());
-  around.high.fill(-std::numeric_limits<double>::infinity());
+  Extent around{points[0], points[0]};
   for (std::size_t i = 0; i < points.size(); ++i) {
     result[i].x = points[i];
-    for (std::size_t d = 0; d < 3; ++d) {
-      around.low[d] = std::min(around.low[d], points[i][d]);
-      around.high[d] = std::max(around.high[d], points[i][d]);
-    }
+    around.add(points[i]);
   }
   struct Held {
     std::size_t point;

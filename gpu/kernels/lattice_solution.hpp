@@ -55,6 +55,12 @@ struct LatticeIntegrand {
   std::array<PlaceFunction, 3> k{};
 };
 
+/// Keeps the lowest of the numbers found; a negative one is none.
+inline void keep_lower(std::int64_t& lowest, std::int64_t found) {
+  if (found >= 0 && (lowest < 0 || found < lowest))
+    lowest = found;
+}
+
 /// Integrals over cells, and extremes in them.
 struct LatticeSums {
   double volume = 0, values = 0, squares = 0, gradients = 0;          ///< of 1, v, v^2 and grad v . k grad v
@@ -65,10 +71,6 @@ struct LatticeSums {
   std::int64_t inverted = -1, not_finite = -1;
 
   void add(LatticeSums const& other) {
-    auto const keep_lowest = [](std::int64_t& lowest, std::int64_t found) {
-      if (found >= 0 && (lowest < 0 || found < lowest))
-        lowest = found;
-    };
     volume += other.volume;
     values += other.values;
     squares += other.squares;
@@ -76,8 +78,8 @@ struct LatticeSums {
     largest = std::max(largest, other.largest);
     low = std::min(low, other.low);
     high = std::max(high, other.high);
-    keep_lowest(inverted, other.inverted);
-    keep_lowest(not_finite, other.not_finite);
+    keep_lower(inverted, other.inverted);
+    keep_lower(not_finite, other.not_finite);
   }
 };
 

@@ -1,6 +1,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import xml.etree.ElementTree as xml
@@ -246,7 +247,9 @@ def test_sample_of_parameters(poisson):
 
 def test_sample_beside_another_axis_and_when(poisson):
     config = poisson.write(SAMPLE.replace("sweep: {sample", "sweep: {problem.element.order: {powers_of_two: [1, 2]}, when: 'order < 2 || k < 1.5', sample"))
-    poisson("sweep", config, "--output", "out", "--quiet", "--set", "sweep.sample.indices=true", "--set", "sweep.sample.count=3")
+    done = poisson("sweep", config, "--output", "out", "--set", "sweep.sample.indices=true", "--set", "sweep.sample.count=3")
+    assert "Statistics of 12 of 12 cases, order = 1" in done.stdout and re.search(r"peak .*\d \+- \d", done.stdout)
+    assert not re.search(r"\d\.\d{9}", done.stdout)  # sampled values as people read them
     groups = json.loads((poisson.directory / "out/sweep.json").read_text())["statistics_of"]
     assert [g["parameters"] for g in groups] == [{"problem.element.order": "1"}, {"problem.element.order": "2"}]
     assert groups[0]["statistics"]["peak"]["count"] == 6 and set(groups[0]["statistics"]["peak"]["sobol"]["total"]) == {"k", "q"}
@@ -259,3 +262,5 @@ def test_equal_errors_are_told_once(poisson):
     config = poisson.write(SAMPLE.replace("ids: all", "ids: 0"))
     done = poisson("sweep", config, "--output", "out", code=1)
     assert done.stdout.count("no condition for boundary id") == 9 and "cases 0-7 failed: " in done.stdout  # as each ends, and once
+    page = (poisson.directory / "out/report.html").read_text()
+    assert page.count("no condition for boundary id") == 1 and "Cases 0-7 failed: " in page

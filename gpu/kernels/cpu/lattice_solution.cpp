@@ -222,8 +222,7 @@ private:
   /// Keeps the number of a point if it is lower. i: in the arrays.
   void keep(std::int64_t& lowest, std::size_t i) const {
     auto const lane = static_cast<int>(i % lanes);
-    std::int64_t const number = cells_[lane] * (std::int64_t{m_} * m_ * m_) + static_cast<std::int64_t>(i / lanes);
-    lowest = lowest < 0 ? number : std::min(lowest, number);
+    keep_lower(lowest, cells_[lane] * (std::int64_t{m_} * m_ * m_) + static_cast<std::int64_t>(i / lanes));
   }
 
   void add_points(Sums& sums, LatticeSums& found) const {
@@ -282,11 +281,6 @@ double sum_of_lanes(double const (&sums)[lanes]) {
   for (double const of_lane : sums)
     sum += of_lane;
   return sum;
-}
-
-void keep_lower(std::int64_t& lowest, std::int64_t found) {
-  if (found >= 0)
-    lowest = lowest < 0 ? found : std::min(lowest, found);
 }
 
 class CpuLatticeSolution final : public LatticeSolutionKernels {
