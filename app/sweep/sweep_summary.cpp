@@ -1,5 +1,6 @@
 #include "app/sweep/sweep_summary.hpp"
 
+#include "app/config/sampling.hpp"
 #include "app/io/csv.hpp"
 #include "app/launch/exit_code.hpp"
 #include "app/results/report_page.hpp"
