@@ -483,7 +483,10 @@ std::string json_schema_text() {
     std::string pointer = "#";
     for (auto const& step : split_path(k.path))
       pointer += "/properties/" + step.name;
-    Json const list{{"type", "array"}, {"items", {{"$ref", pointer}}}, {"minItems", 1}};
+    Json items{{"$ref", pointer}};
+    if (k.path == "problem.mesh.cells")  // also numbers, for cubes
+      items = {{"if", {{"type", "array"}}}, {"then", {{"$ref", pointer}}}, {"else", {{"$ref", pointer + "/items"}}}};
+    Json const list{{"type", "array"}, {"items", items}, {"minItems", 1}};
     // Not anyOf, which would tell nothing of a value that is wrong.
     axes[k.path] = {{"type", Json::array({"array", "object"})},
                     {"if", {{"type", "object"}}},

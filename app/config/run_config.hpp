@@ -256,6 +256,8 @@ struct SweepAxis {
   std::string given{};              ///< how the file gives the values where it does not list them: "{from: 1, to: 9, count: 5}"
   bool is_sampled = false;          ///< the values are those of SweepSpec::sample
   std::optional<std::string> of_case{};  ///< the value of a case; Configuration::case_with sets it
+
+  [[nodiscard]] bool is_mesh_size() const { return path == "problem.mesh.cells" || path == "problem.mesh.refinements"; }
 };
 
 struct SweepPart;
@@ -286,11 +288,18 @@ struct SampleSpec {
   std::vector<Parameter> parameters{};
 };
 
+/// When a study over mesh sizes is accurate enough.
+struct UntilSpec {
+  std::string quantity;  ///< its name in result.json
+  double relative = 0;   ///< the error that is allowed, over the quantity
+};
+
 struct SweepSpec {
   std::vector<SweepAxis> axes{};  ///< in the order of the file
   SweepGroup group{};             ///< of all of them
   std::string when{};             ///< an expression: cases where it is 0 are left out
   std::optional<SampleSpec> sample{};
+  std::optional<UntilSpec> until{};  ///< finer meshes are left out
 };
 
 /// The system A x = b of `poisson solve`, from Matrix Market files.

@@ -79,20 +79,25 @@ RangeKeys const& range_keys() {
   return keys;
 }
 
-/// A number of a range as a value of its axis: for the cells of a box it is that of a cube.
+/// A number as a value of its axis: for the cells of a box it is that of a cube.
 std::string value_text(std::string const& axis, std::string const& number) {
   return axis == "problem.mesh.cells" ? "[" + number + ", " + number + ", " + number + "]" : number;
+}
+
+/// A map that has these keys alone.
+template <class T>
+void read_map(Keys<T> const& keys, YamlNode const& node, std::string const& path, T& out) {
+  std::vector<std::string> names;
+  for (auto const& k : keys)
+    names.push_back(k.path);
+  check_names(node, path, names);
+  read_keys(keys, node, path, out);
 }
 
 void read_range(YamlNode const& node, std::string const& path, SweepAxis& axis) {
   Range range;
   bool const powers = node.find("powers_of_two") != nullptr;
-  Keys<Range> const& keys = powers ? range_keys().by_powers : range_keys().by_count;
-  std::vector<std::string> names;
-  for (auto const& k : keys)
-    names.push_back(k.path);
-  check_names(node, path, names);
-  read_keys(keys, node, path, range);
+  read_map(powers ? range_keys().by_powers : range_keys().by_count, node, path, range);
   axis.given = flow_text(node);
   if (powers) {
     auto const [first, last] = range.powers_of_two;
@@ -202,6 +207,20 @@ Keys<SampleSpec> const& sample_keys() {
   return keys;
 }
 
+Keys<UntilSpec> const& until_keys() {
+  static Keys<UntilSpec> const keys{
+      key<UntilSpec>(
+          "quantity", Text{"name of a quantity, as result.json has it, e.g. flux.1"},
+          [](UntilSpec & u) -> auto& { return u.quantity; }, "", "The quantity, one of the user's own or another of result.json.")
+          .must_be_given("the name of a quantity, e.g. flux.1"),
+      key<UntilSpec>(
+          "relative", Number{0, 1}, [](UntilSpec & u) -> auto& { return u.relative; }, "",
+          "The error that is allowed, as a share of the quantity.")
+          .must_be_given("a number such as 1e-3"),
+  };
+  return keys;
+}
+
 Json range_schema() {
   Json const by_count = json_schema_of(range_keys().by_count, Range{}), by_powers = json_schema_of(range_keys().by_powers, Range{});
   return Json::array({by_count, by_powers});
@@ -211,7 +230,8 @@ struct Sweep {
   [[nodiscard]] std::string allowed() const {
     return "map from key paths to lists of values, e.g. {problem.element.order: [1, 2], solver.tolerance: [1e-6, 1e-12]}, or to "
            "{from, to, count, scale} or {powers_of_two: [first, last]}; its keys mode: " +
-           Choice<SweepMode>{}.allowed() + "; zip and product: such a map, or a list of them; when: expression; sample: map";
+           Choice<SweepMode>{}.allowed() +
+           "; zip and product: such a map, or a list of them; when: expression; sample and until: maps";
   }
   void read(YamlNode const& node, std::string const& path, SweepSpec& out) const {
     if (node.kind != YamlNode::Kind::map)
@@ -223,6 +243,8 @@ struct Sweep {
     std::vector<std::string> entries = written(value.group, value);
     if (value.sample)
       entries.push_back("sample: " + write_flow(written_keys(sample_keys(), *value.sample)));
+    if (value.until)
+      entries.push_back("until: " + write_flow(written_keys(until_keys(), *value.until)));
     if (!value.when.empty())
       entries.push_back("when: " + quoted_text(value.when));
     if (!value.axes.empty())
@@ -240,7 +262,8 @@ struct Sweep {
               {"zip", groups},
               {"product", groups},
               {"when", ExpressionText{}.json_schema()},
-              {"sample", json_schema_of(sample_keys(), SampleSpec{})}}},
+              {"sample", json_schema_of(sample_keys(), SampleSpec{})},
+              {"until", json_schema_of(until_keys(), UntilSpec{})}}},
             {"additionalProperties", {{"anyOf", axis}}}};
   }
 
@@ -267,6 +290,10 @@ private:
         ExpressionText{}.read(value, here, out.when);
       } else if (outermost && name == "sample") {
         read_sample(value, here, group, out);
+      } else if (outermost && name == "until") {
+        if (value.kind != YamlNode::Kind::map)
+          reject_value(value, here, "map such as {quantity: flux.1, relative: 1e-3}");
+        read_map(until_keys(), value, here, out.until.emplace());
       } else {
         SweepAxis& axis = out.axes.emplace_back();
         group.parts.push_back({out.axes.size() - 1, {}});
@@ -276,7 +303,7 @@ private:
         else if (value.kind != YamlNode::Kind::list || value.items.empty())
           reject_value(value, here, range_text);
         for (auto const& item : value.kind == YamlNode::Kind::list ? value.items : std::vector<YamlNode>{})
-          axis.values.push_back(flow_text(item));
+          axis.values.push_back(item.kind == YamlNode::Kind::list ? flow_text(item) : value_text(axis.path, flow_text(item)));
       }
     }
   }
@@ -284,12 +311,8 @@ private:
   static void read_sample(YamlNode const& node, std::string const& path, SweepGroup& group, SweepSpec& out) {
     if (node.kind != YamlNode::Kind::map)
       reject_value(node, path, "map such as {count: 64, parameters: {k: {uniform: [1, 2]}}}");
-    std::vector<std::string> names;
-    for (auto const& k : sample_keys())
-      names.push_back(k.path);
-    check_names(node, path, names);
     SampleSpec sample;
-    read_keys(sample_keys(), node, path, sample);
+    read_map(sample_keys(), node, path, sample);
     std::size_t const n = sample.parameters.size(), n_cases = static_cast<std::size_t>(sample.count) * cases_of_point(sample);
     if (n_cases > most_values)
       reject(node.origin, path + ".count",
@@ -383,7 +406,9 @@ Keys<RunConfig> keys_of_sweep() {
           "{powers_of_two: [first, last]}. mode product runs every combination, zip the first values together, then the second "
           "ones and so on; the keys zip and product hold groups of key paths that are combined so. when: \"k > 1\" leaves out "
           "cases where the expression is 0. sample: {method, count, seed, indices, parameters: {k: {uniform: [1, 2]}}} draws "
-          "uncertain parameters."),
+          "uncertain parameters. until: {quantity: flux.1, relative: 1e-3} ends a study over mesh sizes when the estimated error "
+          "is "
+          "small enough."),
   };
 }
 
@@ -406,6 +431,13 @@ void check_sweep(YamlNode const& root, SweepSpec const& sweep) {
     YamlNode changed = root;
     apply_set(changed, axis.path + "=" + axis.values.front(), origin.text() + ": sweep of");
     check_names(changed, run_key_paths());
+  }
+  if (sweep.until) {
+    auto const refuse = [&](std::string const& what) { reject(locate_path(root, "sweep.until").origin, "sweep.until", what); };
+    if (std::none_of(sweep.axes.begin(), sweep.axes.end(), [](SweepAxis const& axis) { return axis.is_mesh_size(); }))
+      refuse("takes a sweep over problem.mesh.cells or problem.mesh.refinements, with three values or more");
+    if (sweep.sample)
+      refuse("does not go with a sample, whose points would end on different meshes");
   }
   if (cases_of(sweep.group, sweep, root) > most_values)
     reject(map ? map->origin : root.origin, "sweep",

@@ -6,7 +6,9 @@
 #include "app/launch/exit_code.hpp"
 #include "app/results/report_page.hpp"
 #include "app/results/solution_fields.hpp"
+#include "app/sweep/mesh_convergence.hpp"
 #include "app/sweep/sweep_summary.hpp"
+#include "app/sweep/waiting_cases.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -114,8 +116,8 @@ ChildProcess process_of(SweepCase const& c, std::size_t number, std::size_t of, 
 
 /// Runs what is waiting, each case in a process of its own, `jobs` at a time; an interrupt is passed on to them and waited for. The
 /// j-th of those that run at a time gets a device of its own, or shares it where there are fewer.
-void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration, SweepOptions const& options, int jobs,
-               std::vector<std::string> const& devices, Console& console) {
+void run_cases(std::vector<SweepCase>& cases, WaitingCases& waiting, Configuration const& configuration,
+               SweepOptions const& options, int jobs, std::vector<std::string> const& devices, Console& console) {
   fs::path const root = configuration.config().output.directory;
   struct Running {
     std::size_t index, place;
@@ -123,31 +125,36 @@ void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration
   };
   std::map<pid_t, Running> running;
   std::vector<bool> taken(static_cast<std::size_t>(jobs));
-  std::size_t next = 0;
-  Timer const timer;
-  std::ptrdiff_t done_here = 0;
-  auto ended = std::count_if(cases.begin(), cases.end(), [](SweepCase const& c) { return c.exit_code >= 0; });
+  Pace pace(cases);
+  std::exception_ptr wrong_until;
+  auto const tell_ended = [&](std::size_t i) {
+    try {
+      waiting.ended(i);
+    } catch (InputError const&) {
+      wrong_until = std::current_exception();
+    }
+  };
   bool stopping = false;
   constexpr useconds_t shortest = 100;
   useconds_t pause = shortest;  // short cases end soon after each other
   while (true) {
-    while (!interrupt_requested() && static_cast<int>(running.size()) < jobs && next < cases.size()) {
-      SweepCase& c = cases[next++];
-      if (c.exit_code >= 0)
-        continue;
+    while (!interrupt_requested() && !wrong_until && static_cast<int>(running.size()) < jobs && !waiting.empty()) {
+      std::size_t const i = waiting.take();
+      SweepCase& c = cases[i];
       auto const place = static_cast<std::size_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
       try {
-        ChildProcess process = process_of(c, next - 1, cases.size(), configuration, options);
+        ChildProcess process = process_of(c, i, cases.size(), configuration, options);
         if (!devices.empty())
           process.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices[place % devices.size()]);
         std::error_code ignored;
         fs::create_directories(process.log.parent_path(), ignored);
         pid_t const pid = start(process);
-        running.emplace(pid, Running{next - 1, place, Timer()});
+        running.emplace(pid, Running{i, place, Timer()});
         taken[place] = true;
       } catch (std::exception const& error) {
         c.error = error.what();
         c.exit_code = exit_code_of(std::current_exception());
+        tell_ended(i);
       }
     }
     if (interrupt_requested() && !stopping) {
@@ -168,7 +175,8 @@ void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration
     auto const found = running.find(pid);
     if (found == running.end())
       continue;
-    SweepCase& c = cases[found->second.index];
+    std::size_t const index = found->second.index;
+    SweepCase& c = cases[index];
     c.seconds = found->second.timer.seconds();
     taken[found->second.place] = false;
     running.erase(found);
@@ -179,14 +187,15 @@ void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration
     if (WIFSIGNALED(state))
       c.error = std::string("the process was ended by signal ") + std::to_string(WTERMSIG(state)) + " (" +
                 strsignal(WTERMSIG(state)) + ")";
-    ++ended;
-    ++done_here;
-    double const left = timer.seconds() / static_cast<double>(done_here) * static_cast<double>(std::ssize(cases) - ended);
+    tell_ended(index);
+    auto const ended = std::count_if(cases.begin(), cases.end(), [](SweepCase const& each) { return each.exit_code >= 0; });
     console.stage(std::to_string(ended) + "/" + std::to_string(cases.size()), c.seconds,
                   values_text(c, configuration.config().sweep.axes) + ": " +
                       (c.error.empty() ? text_in(c.result, "/status") : "failed: " + c.error) +
-                      (left > 10 ? "; about " + seconds_text(left) + " left" : ""));
+                      pace.after(c, configuration.config().sweep.until.has_value()));
   }
+  if (wrong_until)
+    std::rethrow_exception(wrong_until);
 }
 
 /// The name of the file that lists the solutions of all cases for ParaView.
@@ -320,6 +329,8 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
   RunConfig const& config = configuration.config();
   fs::path const root = config.output.directory;
   std::vector<SweepCase> cases = sweep_cases(configuration);
+  if (config.sweep.until)
+    static_cast<void>(studies_until(cases, config.sweep));  // before anything is written
   auto const devices = devices_of(options, cases);
   ResultsDirectory directory(root, "sweep.json", names_of_summary(config, options.run.path),
                              options.run.overwrite || options.resume);
@@ -333,14 +344,16 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
   if (options.resume)
     reuse_finished(cases, root);
 
-  auto const waiting =
-      static_cast<int>(std::count_if(cases.begin(), cases.end(), [](SweepCase const& c) { return c.exit_code < 0; }));
+  WaitingCases waiting(cases, config.sweep);
+  auto const to_do = std::count_if(cases.begin(), cases.end(), [](SweepCase const& c) { return c.exit_code < 0; });
   int const wanted = options.jobs > 0 ? options.jobs : std::max(static_cast<int>(devices.size()), 1);
-  int const jobs = std::clamp(wanted, 1, std::max(waiting, 1));
+  int const jobs = std::clamp(wanted, 1, std::max(static_cast<int>(waiting.size()), 1));
+  if (jobs > 1)
+    waiting.largest_first();
   if (options.run.threads == 0 && jobs > 1)
     options.run.threads = std::max(1, usable_threads() / jobs);
   console.line("poisson " POISSON_VERSION ": sweep of " + std::to_string(cases.size()) + " cases from " + options.run.path +
-               (options.resume ? ", " + std::to_string(waiting) + " to do" : ""));
+               (options.resume ? (config.sweep.until ? ", at most " : ", ") + std::to_string(to_do) + " to do" : ""));
   for (std::string const& warning : configuration.warnings())
     console.warning(warning);
   for (std::size_t i = 0; i < cases.size(); ++i)
@@ -348,7 +361,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
       console.line("  case " + std::to_string(i) + " (" + values_text(cases[i], config.sweep.axes) +
                    ") is not valid, and is not run: " + cases[i].error);
   load_libraries(config);  // once, for all cases
-  run_cases(cases, configuration, options, jobs, devices, console);
+  run_cases(cases, waiting, configuration, options, jobs, devices, console);
   return summarize(cases, config, given.run, directory, console,
                    {interrupted_code(), "  The sweep is not complete; --resume does what is missing.", ""});
 }
@@ -365,6 +378,9 @@ ExitCode collect_sweep(Configuration const& configuration, RunOptions const& opt
                          "cases with --case K");
   ResultsDirectory directory(root, "sweep.json", names_of_summary(config, options.path), true);
   auto const others = collect_cases(cases, root);
+  if (config.sweep.until)
+    for (MeshStudy const& study : studies_until(cases, config.sweep))
+      leave_out_finer(study, cases, *config.sweep.until);
   console.line("poisson " POISSON_VERSION ": results of " + std::to_string(cases.size()) + " cases from " + options.path +
                ", as they are in " + root.string());
   for (std::string const& name : others)

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -316,6 +317,20 @@ std::optional<double> number_of_value(std::string text) {
     number = value;
   }
   return number;
+}
+
+double number_in(Json const& result, char const* pointer) {
+  Json::json_pointer const p(pointer);
+  if (result.is_object() && result.contains(p) && result[p].is_number())
+    return result[p].get<double>();
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string text_in(Json const& result, char const* pointer) {
+  Json::json_pointer const p(pointer);
+  if (!result.is_object() || !result.contains(p))
+    return "";
+  return result[p].is_string() ? result[p].get<std::string>() : result[p].dump();
 }
 
 std::string short_name(std::string const& path) {

@@ -21,12 +21,13 @@ struct SweepCase {
   std::vector<std::string> values;  ///< one per axis
   std::size_t sample = 0;           ///< its number in the plan of sweep.sample
   std::string fingerprint;
-  std::string directory;                       ///< relative to the sweep's; empty without a configuration
+  std::string directory;                       ///< relative to the sweep's; empty without a configuration, or where it is left out
   std::optional<Configuration> configuration;  ///< none where the values give no valid one; `error` says why
   std::string error;                           ///< why there is no result
   std::string writer;                          ///< the process that runs it now, of a sweep that is collected
   int exit_code = -1;                          ///< -1: not run
   bool reused = false;
+  bool left_out = false;  ///< `sweep.until` needs no mesh as fine as this one; its exit code is 0
   double seconds = 0;
   nlohmann::ordered_json result;  ///< result.json, or null
 };
@@ -47,6 +48,10 @@ struct NumberedCase {
 
 /// The number that the text of a value is, or of a list of equal numbers, as those of a cube's cells.
 [[nodiscard]] std::optional<double> number_of_value(std::string text);
+/// A number of a record; NaN where it has none there.
+[[nodiscard]] double number_in(nlohmann::ordered_json const& result, char const* pointer);
+/// A value of a record as text; empty where it has none there.
+[[nodiscard]] std::string text_in(nlohmann::ordered_json const& result, char const* pointer);
 /// The last word of a key path.
 [[nodiscard]] std::string short_name(std::string const& path);
 /// The text of a value in a table: that of a sampled one has six digits.

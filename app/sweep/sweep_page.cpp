@@ -7,6 +7,7 @@
 
 #include "app/results/report_page.hpp"
 #include "app/results/versions.hpp"
+#include "app/sweep/mesh_convergence.hpp"
 #include "app/sweep/sweep_statistics.hpp"
 #include "output/report/page.hpp"
 
@@ -243,18 +244,21 @@ public:
     page.table(table);
   }
 
+  void add_until(output::Page& page) const {
+    auto const rows = until_table(cases_, config_.sweep);
+    if (rows.empty())
+      return;
+    page.heading(until_title(*config_.sweep.until));
+    page.table(page_table(rows));
+  }
+
   /// What the spread of sampled parameters does: a table, and histograms of the quantities in it.
   void add_statistics(output::Page& page, std::vector<SampleStatistics> const& statistics) const {
     for (SampleStatistics const& group : statistics) {
       page.heading(title_of(group));
       auto const rows = table_of(group, config_);
-      output::PageTable table;
-      table.head = rows[0];
       std::vector<output::PagePlot> plots;
       for (std::size_t r = 1; r < rows.size(); ++r) {
-        std::vector<output::PageCell>& row = table.rows.emplace_back();
-        for (std::string const& text : rows[r])
-          row.push_back({text});
         auto const found = std::find_if(group.quantities.begin(), group.quantities.end(),
                                         [&](QuantityStatistics const& q) { return q.name == rows[r][0]; });
         if (found == group.quantities.end() || found->counts.empty())
@@ -271,7 +275,7 @@ public:
         plot.markers = false;
         plot.curves = {std::move(outline)};
       }
-      page.table(table);
+      page.table(page_table(rows));
       page.paragraph(config_.sweep.sample->indices ? "+-: 95 % confidence of the mean, and of the indices. S: the share of the "
                                                      "variance that a parameter has alone; total: with all "
                                                      "others together."
@@ -281,6 +285,17 @@ public:
   }
 
 private:
+  /// A table of the terminal.
+  static output::PageTable page_table(std::vector<std::vector<std::string>> const& rows) {
+    output::PageTable table{rows[0], {}};
+    for (std::size_t r = 1; r < rows.size(); ++r) {
+      std::vector<output::PageCell>& row = table.rows.emplace_back();
+      for (std::string const& text : rows[r])
+        row.push_back({text});
+    }
+    return table;
+  }
+
   /// The most x of a curve.
   static std::size_t several_x(std::vector<output::Curve> const& curves) {
     std::set<double> all;
@@ -349,7 +364,7 @@ private:
     bool const has_page = c.result.is_object() && c.result.contains("files") &&
                           std::find(c.result["files"].begin(), c.result["files"].end(), report_file) != c.result["files"].end();
     std::vector<output::PageCell> row{
-        {std::to_string(i), static_cast<double>(i), has_page ? c.directory + "/" + report_file : c.directory + "/"}};
+        {std::to_string(i), static_cast<double>(i), c.directory.empty() ? "" : c.directory + "/" + (has_page ? report_file : "")}};
     for (std::size_t a = 0; a < c.values.size(); ++a) {
       std::string const text = shown_value(axes_[a], c.values[a]);
       double const as_number = axis_number(c.values[a]);
@@ -391,11 +406,15 @@ std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> cons
                             std::vector<SampleStatistics> const& statistics, Json const& record) {
   auto const count = [&](auto const& of) { return std::to_string(std::count_if(cases.begin(), cases.end(), of)); };
   auto const converged = [](SweepCase const& c) { return text_in(c.result, "/status") == "converged"; };
-  bool const good = std::all_of(cases.begin(), cases.end(), converged);
+  auto const is_left_out = [](SweepCase const& c) { return c.left_out; };
+  bool const good = std::all_of(cases.begin(), cases.end(), [&](SweepCase const& c) { return converged(c) || c.left_out; });
+  bool const fewer = std::any_of(cases.begin(), cases.end(), is_left_out);
   std::string const name =
       config.output.title.empty() ? fs::path(text_in(record, "/configuration")).stem().string() : config.output.title;
   output::Page page(name + ": sweep of " + std::to_string(cases.size()) + " cases", "poisson " POISSON_VERSION ", " + date_text(),
-                    good ? "all converged" : count(converged) + " converged", good);
+                    good && !fewer ? "all converged"
+                                   : count(converged) + " converged" + (fewer ? ", " + count(is_left_out) + " left out" : ""),
+                    good);
   if (record.contains("complete") && !record["complete"].get<bool>())
     page.warning("The sweep is not complete; poisson sweep --resume does what is missing.");
   constexpr std::size_t most_failures = 20;
@@ -436,6 +455,7 @@ std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> cons
   sweep.add_statistics(page, statistics);
   sweep.add_errors(page);
   sweep.add_extrapolation(page);
+  sweep.add_until(page);
   sweep.add_quantities(page);
   sweep.add_cost(page);
   page.heading("Files");

@@ -100,36 +100,12 @@ std::vector<std::string> quantity_names(std::vector<SweepCase> const& cases) {
   return names;
 }
 
-/// What the quantities tend to on finer meshes.
-std::vector<MeshConvergence> convergence_of(std::vector<SweepCase> const& cases, SweepSpec const& sweep) {
-  std::vector<CaseOnMesh> converged;
-  for (std::size_t i = 0; i < cases.size(); ++i)
-    if (SweepCase const& c = cases[i];
-        c.configuration && text_in(c.result, "/status") == "converged" && c.result.contains("quantities"))
-      converged.push_back({i, c.values, &c.configuration->config(), &c.result["quantities"]});
-  return mesh_convergence(sweep.axes, converged);
-}
-
 }  // namespace
-
-double number_in(Json const& result, char const* pointer) {
-  Json::json_pointer const p(pointer);
-  if (result.is_object() && result.contains(p) && result[p].is_number())
-    return result[p].get<double>();
-  return std::numeric_limits<double>::quiet_NaN();
-}
-
-std::string text_in(Json const& result, char const* pointer) {
-  Json::json_pointer const p(pointer);
-  if (!result.is_object() || !result.contains(p))
-    return "";
-  return result[p].is_string() ? result[p].get<std::string>() : result[p].dump();
-}
 
 std::string status_of(SweepCase const& c) {
   if (c.result.is_object())
     return text_in(c.result, "/status");
-  return c.exit_code >= 0 ? "failed" : c.writer.empty() ? "not run" : "running";
+  return c.left_out ? "left out" : c.exit_code >= 0 ? "failed" : c.writer.empty() ? "not run" : "running";
 }
 
 std::vector<std::string> failures_text(std::span<SweepCase const> cases) {
@@ -239,8 +215,10 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
               {"axes", axes},
               {"when", sweep.when.empty() ? Json() : Json(sweep.when)},
               {"cases", list}};
-  if (auto const convergence = convergence_of(cases, sweep); !convergence.empty())
+  if (auto const convergence = mesh_convergence(cases, sweep.axes); !convergence.empty())
     all["extrapolation"] = to_json(convergence);
+  if (sweep.until)
+    all["until"] = until_json(cases, sweep);
   if (sweep.sample) {
     Json& sample = all["sample"] = {{"method", name_of(sweep.sample->method)},
                                     {"count", sweep.sample->count},
@@ -316,16 +294,21 @@ void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
   }
   console.line();
   console.grid(rows);
-  for (MeshConvergence const& group : convergence_of(cases, sweep)) {
-    if (group.cases.size() < 3)
+  for (MeshConvergence const& group : mesh_convergence(cases, sweep.axes)) {
+    if (group.study.cases.size() < 3)
       continue;
     std::string of;
-    for (auto const& [path, value] : group.parameters)
+    for (auto const& [path, value] : group.study.parameters)
       of += ", " + short_name(path) + " = " + value;
     console.line();
-    console.line("  Richardson extrapolation" + of + (group.note.empty() ? "" : ": none, " + group.note));
-    if (group.note.empty())
+    console.line("  Richardson extrapolation" + of + (group.study.note.empty() ? "" : ": none, " + group.study.note));
+    if (group.study.note.empty())
       console.grid(table_of(group));
+  }
+  if (auto const studies = until_table(cases, sweep); !studies.empty()) {
+    console.line();
+    console.line("  " + until_title(*sweep.until));
+    console.grid(studies);
   }
   for (SampleStatistics const& group : analysis.statistics) {
     console.line();

@@ -23,11 +23,7 @@ struct SweepAnalysis {
   std::vector<SampleStatistics> statistics{};
 };
 
-/// A number of a record; NaN where it has none there.
-[[nodiscard]] double number_in(nlohmann::ordered_json const& result, char const* pointer);
-/// A value of a record as text; empty where it has none there.
-[[nodiscard]] std::string text_in(nlohmann::ordered_json const& result, char const* pointer);
-/// "converged", or why a case has no such status: "failed", "running", "not run".
+/// "converged", or why a case has no such status: "failed", "running", "not run", "left out".
 [[nodiscard]] std::string status_of(SweepCase const& c);
 
 /// Why cases have no result, each reason once: "cases 3-5 failed: ...".

@@ -135,6 +135,7 @@ VALID = ["problem: {mesh: {boundaries: [{name: left, where: \"x < 0.1\"}]}, boun
          "problem: {coefficient: {0: 10, default: [1, \"x\", 2.5]}}", "problem: {exact: null}", "solver: {tolerance: 1e-9}",
          "parameters: {h: 2}\nsolver: {tolerance: \"1e-9 * h\", max_iterations: \"100 * h\"}", "solver:", "matrix: {threads_per_row: 0, sigma: auto}", "backend: auto", "analysis: {svd: null}",
          "analysis: {svd: [{of: field, points: auto, at: 0.5}]}", "sweep: {\"problem.boundary[0].value\": [1, 2], mode: zip}",
+         "sweep: {problem.mesh.cells: [8, [8, 8, 16]], until: {quantity: flux.1, relative: 1e-3}}",
          "problem: {mesh: {generator: hyper_shell, arguments: [[0, 0, 0], 0.5, 1.0, 6, true]}}", "output: {directory: 2026}"]
 INVALID = {"solver: {tolerence: 1}": ".solver.tolerence is unknown", "solvers: {}": ".solvers is unknown",
            "solver: {tolerance: 0}": "exclusiveMinimum", "solver: {tolerance: \"1e-9\"}": ".solver.tolerance",
@@ -147,7 +148,8 @@ INVALID = {"solver: {tolerence: 1}": ".solver.tolerence is unknown", "solvers: {
            "problem: {boundary: [{ids: all, type: neumann, alpha: 1}]}": "alpha",
            "problem: {boundary: [{ids: every, type: neumann}]}": "ids", "output: {picture: yes}": "picture",
            "output: {vtk: {fields: [u, u]}}": "uniqueItems", "analysis: {svd: [{modes: 3}]}": "of is missing",
-           "sweep: {solver.tolerance: 1.0e-3}": "sweep", "sweep: {solver.tolerance: [1.0e-3, true]}": "tolerance[1]", "backend: gpu": "none of"}
+           "sweep: {solver.tolerance: 1.0e-3}": "sweep", "sweep: {solver.tolerance: [1.0e-3, true]}": "tolerance[1]", "sweep: {problem.mesh.cells: [8, [8, 8]]}": "cells[1]",
+           "sweep: {problem.mesh.cells: [true]}": "cells[0]", "sweep: {until: {quantity: max}}": "relative is missing", "backend: gpu": "none of"}
 
 
 def complete(text):
@@ -206,7 +208,7 @@ def test_it_has_every_key_with_type_default_and_description(poisson, schema):
     assert keys["solver.tolerance"]["default"] == 1e-12 and keys["solver.method"]["enum"] == ["cg", "bicgstab"]
     entry = keys["problem.boundary"]["items"]
     assert set(entry["properties"]) == {"ids", "names", "type", "value", "alpha"} and entry["required"] == ["type"]
-    axes = set(schema["properties"]["sweep"]["properties"]) - {"mode", "zip", "product", "when", "sample"}
+    axes = set(schema["properties"]["sweep"]["properties"]) - {"mode", "zip", "product", "when", "sample", "until"}
     assert axes == {path for path in keys if not path.startswith(("output.", "sweep"))}
 
 

@@ -207,6 +207,48 @@ def test_meshes_that_are_not_similar_are_not_extrapolated(poisson):
     assert mean["value"] == pytest.approx(exact, rel=2e-4)
 
 
+UNTIL = """
+problem:
+  source: 1
+  boundary: [{ids: all, type: dirichlet, value: 0}]
+output: {picture: false, vtk: {enabled: false}, quantities: {average: mean}}
+sweep: {problem.element.order: [1, 2], problem.mesh.cells: [4, 8, 12, 16, 20], until: {quantity: average, relative: 1e-2}}
+"""
+
+
+def test_a_study_stops_by_itself(poisson):
+    config = poisson.write(UNTIL)
+    done = poisson("sweep", config, "--output", "out", "--jobs", "2")
+    summary = json.loads((poisson.directory / "out/sweep.json").read_text())
+    first, second = summary["until"]["studies"]
+    assert first["reached"] and second["reached"] and len(first["cases"]) + len(second["cases"]) < 10
+    k = np.arange(1, 80, 2.0)
+    squares = k[:, None, None]**2 + k[:, None]**2 + k**2
+    exact = (512 / np.pi**6 / (np.pi**2 * squares) / (k[:, None, None] * k[:, None] * k)**2).sum()  # the series of sines
+    for study in (first, second):
+        finest = summary["cases"][study["cases"][-1]]["result"]["quantities"]["average"]
+        assert abs(finest - exact) < 1e-2 * exact and study["error"] <= 1e-2 * study["value"]
+        for number in study["left_out"]:
+            case = summary["cases"][number]
+            assert (case["status"], case["exit_code"], case["result"], case["directory"]) == ("left_out", 0, None, "")
+    folders = sorted(os.listdir(poisson.directory / "out/cases"))
+    assert [int(name[5:8]) for name in folders] == sorted(first["cases"] + second["cases"])
+    assert re.search(r"Until the error of average is 0.01 of it\n.*why it stopped\n +1 .*accurate enough, . finer left out\n +2 ", done.stdout)
+    assert "left out" in (poisson.directory / "out/report.html").read_text() and summary["complete"]
+    for more in (["--resume"], ["--collect"]):
+        poisson("sweep", config, "--output", "out", *more)
+        assert json.loads((poisson.directory / "out/sweep.json").read_text())["until"] == summary["until"]
+    assert sorted(os.listdir(poisson.directory / "out/cases")) == folders
+    # More is asked for: the same cases, and more of them.
+    poisson("sweep", config, "--output", "out", "--resume", "--set", "sweep.until.relative=1e-4")
+    stricter = json.loads((poisson.directory / "out/sweep.json").read_text())
+    assert len(stricter["until"]["studies"][0]["cases"]) > len(first["cases"])
+    assert sum(case["reused"] for case in stricter["cases"]) == len(folders)
+    assert not stricter["until"]["studies"][0]["reached"] and stricter["exit_code"] == 0
+    wrong = poisson("sweep", config, "--output", "wrong", "--set", "sweep.until.quantity=averge", code=1).stderr
+    assert "did you mean 'average'?" in wrong and "sweep.until.quantity" in wrong
+
+
 SAMPLE = """
 parameters: {k: 1, q: 1}
 problem:

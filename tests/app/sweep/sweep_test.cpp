@@ -1,6 +1,9 @@
 #include "app/sweep/sweep.hpp"
+#include "app/sweep/waiting_cases.hpp"
 
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 namespace poisson::app {
 namespace {
@@ -100,6 +103,7 @@ TEST(SweepCases, RangesInPlaceOfLists) {
   EXPECT_EQ(cases_of("{parameters.k: {from: 3, to: 1, count: 3}}"), "3, 2, 1");
   EXPECT_EQ(cases_of("{problem.element.order: {powers_of_two: [1, 4]}}"), "1, 2, 4");
   EXPECT_EQ(cases_of("{problem.mesh.cells: {powers_of_two: [8, 16]}}"), "[8, 8, 8], [16, 16, 16]");
+  EXPECT_EQ(cases_of("{problem.mesh.cells: [8, [8, 8, 16], 16]}"), "[8, 8, 8], [8, 8, 16], [16, 16, 16]");
   for (char const* const wrong : {"{parameters.k: {from: 1, to: 2}}", "{parameters.k: {from: 0, to: 2, count: 3, scale: log}}",
                                   "{parameters.k: {powers_of_two: [8, 4]}}", "{parameters.k: {powers_of_two: [3, 4]}}",
                                   "{parameters.k: {from: 1, to: 2, cuont: 3}}", "{parameters.k: {from: 1, to: 2, count: 1}}",
@@ -161,6 +165,131 @@ TEST(SweepCases, SamplesAreAxesInAZip) {
         "{sample: {count: 2, parameters: {k: {uniform: [1, 2]}}}, parameters.k: [1, 2]}",
         "{sample: {count: 90000, indices: true, parameters: {k: {uniform: [1, 2]}}}}"})
     EXPECT_THROW(static_cast<void>(cases_of(wrong)), InputError) << wrong;
+}
+
+/// A sweep whose cases find what a test says.
+struct Study {
+  explicit Study(std::string const& sweep)
+      : configuration(parse_configuration("problem: {boundary: [{ids: all, type: dirichlet, value: 0}]}\nsweep: {" + sweep + "}\n",
+                                          "sweep.yaml")),
+        cases(sweep_cases(configuration)) {}
+
+  [[nodiscard]] SweepSpec const& sweep() const { return configuration.config().sweep; }
+  /// q = 2 + c h^p, where h is 1 / cells.
+  void solve(std::size_t i, double c, double p) {
+    double const h = 1 / static_cast<double>(cases[i].configuration->config().problem.mesh.cells[0]);
+    cases[i].exit_code = 0;
+    cases[i].result = {{"status", "converged"}, {"quantities", {{"q", 2 + c * std::pow(h, p)}, {"vector", {1, 2, 3}}}}};
+  }
+
+  Configuration configuration;
+  std::vector<SweepCase> cases;
+};
+constexpr char const* until_text = "problem.mesh.cells: [16, 4, 8, 32, 64], problem.element.order: [1, 2], until: {quantity: q, "
+                                   "relative: 1e-3}";
+
+TEST(SweepUntil, AStudyEndsWhenItsErrorIsSmall) {
+  Study study(until_text);
+  WaitingCases waiting(study.cases, study.sweep());
+  waiting.largest_first();  // without effect
+  std::vector<std::size_t> order;
+  EXPECT_EQ(waiting.size(), 2U) << "one of each study";
+  while (!waiting.empty()) {
+    order.push_back(waiting.take());
+    bool const first_order = order.back() % 2 == 0;
+    study.solve(order.back(), first_order ? 1 : 5, first_order ? 2 : 4);
+    waiting.ended(order.back());
+  }
+  // Order 1: errors h^2 are 1/256 of 4^3 cells and 1/1024 of 16^3, 4.9e-4 of 2; with three meshes the last change, 0.0117, counts,
+  // so that 32^3 with 9.8e-4 / 2 is done. Order 2: changes of 5 h^4 are 0.018 and 0.00114, 5.7e-4 of 2: three are enough.
+  EXPECT_EQ(order, (std::vector<std::size_t>{2, 4, 0, 6, 3, 5, 1}));
+  for (std::size_t const i : {8U, 7U, 9U}) {
+    EXPECT_TRUE(study.cases[i].left_out) << i;
+    EXPECT_EQ(study.cases[i].exit_code, 0);
+  }
+  auto const studies = studies_until(study.cases, study.sweep());
+  StudyProgress const progress = progress_of(studies[0], study.cases, *study.sweep().until);
+  EXPECT_TRUE(progress.reached);
+  EXPECT_EQ(progress.meshes, 4U);
+  EXPECT_NEAR(progress.value, 2, 1e-9);
+  EXPECT_NEAR(progress.error, 1. / 1024, 1e-9);
+  auto const json = until_json(study.cases, study.sweep());
+  EXPECT_EQ(json["studies"][1]["cases"], (std::vector<int>{3, 5, 1}));
+  EXPECT_EQ(json["studies"][1]["left_out"], (std::vector<int>{7, 9}));
+  EXPECT_EQ(json["studies"][1]["parameters"]["problem.element.order"], "2");
+  auto const table = until_table(study.cases, study.sweep());
+  EXPECT_EQ(table[1].back(), "accurate enough, 1 finer left out");
+}
+
+TEST(SweepUntil, FailuresAndOddOrdersDoNotEndIt) {
+  Study study("problem.mesh.cells: [4, 8, 16, 32], until: {quantity: q, relative: 1e-3}");
+  WaitingCases waiting(study.cases, study.sweep());
+  for (double const q : {1.0, 3.0, 2.0})  // not monotone
+    if (std::size_t const i = waiting.take(); i < 3) {
+      study.solve(i, 0, 1);
+      study.cases[i].result["quantities"]["q"] = q;
+      waiting.ended(i);
+    }
+  ASSERT_EQ(waiting.take(), 3U);
+  study.cases[3].exit_code = 3;
+  study.cases[3].error = "out of memory";
+  waiting.ended(3);
+  EXPECT_TRUE(waiting.empty());
+  auto const table = until_table(study.cases, study.sweep());
+  EXPECT_EQ(table[1].back(), "no finer mesh; not reached: not monotone");
+  for (SweepCase const& c : study.cases)
+    EXPECT_FALSE(c.left_out);
+}
+
+TEST(SweepUntil, WhatIsThereCountsAndIsKept) {
+  Study study("problem.mesh.cells: [4, 8, 16, 32, 64], until: {quantity: q, relative: 1e-2}");
+  for (std::size_t const i : {0U, 1U, 2U, 4U})
+    study.solve(i, 1, 3);
+  WaitingCases const waiting(study.cases, study.sweep());
+  EXPECT_TRUE(waiting.empty());
+  EXPECT_TRUE(study.cases[3].left_out);
+  EXPECT_FALSE(study.cases[4].left_out);
+  EXPECT_EQ(mesh_convergence(study.cases, study.sweep().axes)[0].study.cases, (std::vector<std::size_t>{0, 1, 2, 4}));
+}
+
+TEST(SweepUntil, WrongOnesAreRefused) {
+  for (char const* const wrong :
+       {"parameters.k: [1, 2], until: {quantity: max, relative: 1e-3}", "problem.mesh.cells: [4, 8, 16], until: max",
+        "problem.mesh.cells: [4, 8, 16], until: {quantity: max}", "problem.mesh.cells: [4, 8, 16], until: {relative: 1e-3}",
+        "problem.mesh.cells: [4, 8, 16], until: {quantity: max, relative: 0}",
+        "problem.mesh.cells: [4, 8, 16], until: {quantity: max, relative: 1}",
+        "problem.mesh.cells: [4, 8, 16], until: {quantity: max, relatve: 1e-3}",
+        "problem.mesh.cells: [4, 8, 16], until: {quantity: max, relative: 1e-3}, sample: {count: 2, parameters: {problem.source: "
+        "{uniform: [1, 2]}}}"})
+    EXPECT_THROW(static_cast<void>(Study(wrong)), InputError) << wrong;
+  std::string const until = ", until: {quantity: q, relative: 1e-3}";
+  for (char const* const wrong :
+       {"problem.mesh.cells: [4, 8]", "problem.mesh.cells: [[4, 4, 4], [8, 4, 4], [16, 4, 4]]", "problem.mesh.cells: [4, 8, 8, 16]",
+        "mode: zip, problem.mesh.cells: [4, 8, 16], solver.tolerance: [1e-6, 1e-7, 1e-8]"}) {
+    Study study(wrong + until);
+    EXPECT_THROW(static_cast<void>(WaitingCases(study.cases, study.sweep())), InputError) << wrong;
+  }
+  for (char const* const unknown : {"Q1", "vectors"}) {
+    Study study(std::string("problem.mesh.cells: [4, 8, 16], until: {relative: 1e-3, quantity: ") + unknown + "}");
+    WaitingCases waiting(study.cases, study.sweep());
+    std::size_t const i = waiting.take();
+    study.solve(i, 1, 1);
+    EXPECT_THROW(waiting.ended(i), InputError);
+  }
+}
+
+TEST(WaitingCases, TheLargestMayBeFirst) {
+  Study study("problem.mesh.cells: [8, 4, 16], problem.element.order: [1, 2]");
+  study.solve(4, 1, 1);
+  for (bool const sorted : {false, true}) {
+    WaitingCases waiting(study.cases, study.sweep());
+    if (sorted)
+      waiting.largest_first();
+    std::vector<std::size_t> order;
+    while (!waiting.empty())
+      order.push_back(waiting.take());
+    EXPECT_EQ(order, sorted ? (std::vector<std::size_t>{5, 1, 0, 3, 2}) : (std::vector<std::size_t>{0, 1, 2, 3, 5}));
+  }
 }
 
 }  // namespace

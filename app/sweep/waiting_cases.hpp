@@ -1,0 +1,57 @@
+#pragma once
+
+#include "app/io/console.hpp"
+#include "app/sweep/mesh_convergence.hpp"
+#include "app/sweep/sweep_cases.hpp"
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+/// Which case of a sweep is next: the first of those that have not run. With `sweep.until` the next finer mesh of a study waits for
+/// the one before, and is left out if the study does not need it.
+class WaitingCases {
+public:
+  /// Keeps a reference to the cases. Throws InputError, as studies_until and leave_out_finer do.
+  WaitingCases(std::vector<SweepCase>& cases, SweepSpec const& sweep);
+
+  /// How many cases could run at the same time.
+  [[nodiscard]] std::size_t size() const { return queue_.size(); }
+  [[nodiscard]] bool empty() const { return queue_.empty(); }
+  /// From now on the case with the largest mesh is next, so that none of those that run side by side is left alone at the end. Has
+  /// no effect with `sweep.until`.
+  void largest_first();
+  /// The next case. Precondition: there is one.
+  [[nodiscard]] std::size_t take();
+  /// Tells that a case has ended. Throws as leave_out_finer.
+  void ended(std::size_t number);
+
+private:
+  void add_next(MeshStudy const& study);
+
+  std::vector<SweepCase>& cases_;
+  std::optional<UntilSpec> until_;
+  std::vector<MeshStudy> studies_;     ///< with `until`
+  std::vector<std::size_t> study_of_;  ///< with `until`: of every case
+  std::deque<std::size_t> queue_;
+};
+
+/// What a sweep tells of its pace. The clock starts with this.
+class Pace {
+public:
+  explicit Pace(std::vector<SweepCase> const& cases) : cases_(cases) {}
+
+  /// When a case has ended: "; 2.1 cases a second, about 20 s left", by the sizes of the meshes. Empty where little is left.
+  [[nodiscard]] std::string after(SweepCase const& done, bool may_end_early);
+
+private:
+  std::vector<SweepCase> const& cases_;
+  Timer timer_;
+  double n_done_ = 0, size_done_ = 0, unknowns_per_size_ = 1;
+};
+
+}  // namespace poisson::app
