@@ -338,8 +338,8 @@ std::string short_name(std::string const& path) {
 }
 
 std::string shown_value(SweepAxis const& axis, std::string const& value) {
-  auto const number = axis.is_sampled ? number_of_value(value) : std::nullopt;
-  return number ? number_text(*number, 6) : value;
+  auto const number = number_of_value(value);
+  return number && (axis.is_sampled || (!axis.given.empty() && value.front() != '[')) ? number_text(*number, 6) : value;
 }
 
 std::string values_text(SweepCase const& c, std::vector<SweepAxis> const& axes) {

@@ -54,7 +54,7 @@ struct NumberedCase {
 [[nodiscard]] std::string text_in(nlohmann::ordered_json const& result, char const* pointer);
 /// The last word of a key path.
 [[nodiscard]] std::string short_name(std::string const& path);
-/// The text of a value in a table: that of a sampled one has six digits.
+/// The text of a value in a table: one that the file does not list has six digits.
 [[nodiscard]] std::string shown_value(SweepAxis const& axis, std::string const& value);
 /// "cells = [8, 8, 8], order = 2"
 [[nodiscard]] std::string values_text(SweepCase const& c, std::vector<SweepAxis> const& axes);

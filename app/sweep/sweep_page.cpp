@@ -92,23 +92,26 @@ double fitted_exponent(output::Curve const& curve) {
 template <class X, class Y>
 std::vector<output::Curve> curves_of(std::vector<SweepCase> const& cases, std::vector<SweepAxis> const& axes,
                                      std::vector<bool> const& separate, X const& x, Y const& y) {
-  std::vector<std::string> order;
-  std::map<std::string, std::vector<std::pair<double, double>>> points;
+  std::vector<std::pair<std::vector<std::string>, std::string>> order;  // values of these axes, and a label
+  std::map<std::vector<std::string>, std::vector<std::pair<double, double>>> points;
   for (SweepCase const& c : cases) {
+    std::vector<std::string> values;
     std::string label;
     for (std::size_t a = 0; a < axes.size(); ++a)
-      if (separate[a])
-        label += (label.empty() ? "" : ", ") + short_name(axes[a].path) + " = " + c.values[a];
+      if (separate[a]) {
+        values.push_back(c.values[a]);
+        label += (label.empty() ? "" : ", ") + short_name(axes[a].path) + " = " + shown_value(axes[a], c.values[a]);
+      }
     double const at = x(c), value = y(c);
     if (!std::isfinite(at) || !std::isfinite(value))
       continue;
-    if (points.find(label) == points.end())
-      order.push_back(label);
-    points[label].emplace_back(at, value);
+    if (points.find(values) == points.end())
+      order.emplace_back(values, label);
+    points[values].emplace_back(at, value);
   }
   std::vector<output::Curve> curves;
-  for (std::string const& label : order) {
-    auto& list = points[label];
+  for (auto const& [values, label] : order) {
+    auto& list = points[values];
     std::stable_sort(list.begin(), list.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
     output::Curve curve{label, {}, {}};
     for (auto const& [at, value] : list) {
@@ -152,7 +155,6 @@ public:
   }
 
   void add_cases(output::Page& page) const {
-    page.heading("Cases");
     output::PageTable table;
     table.sortable = true;
     table.head = {"case"};
@@ -167,6 +169,13 @@ public:
         table.head.emplace_back(name);
     for (std::size_t i = n_own_; i < quantities_.size(); ++i)
       table.head.push_back(quantities_[i].name);
+    page.heading("Cases against each other");
+    std::vector<std::size_t> shown;
+    std::size_t const first = n_own_ > 0 ? 1 + axes_.size() : table.head.size() - quantities_.size();
+    for (std::size_t q = 0; q < std::min<std::size_t>(n_own_ > 0 ? n_own_ : quantities_.size(), 4); ++q)
+      shown.push_back(first + q);
+    page.explore(axes_.size(), shown);
+    page.heading("Cases");
     for (std::size_t i = 0; i < cases_.size(); ++i)
       table.rows.push_back(row_of(i));
     page.table(table);

@@ -1,6 +1,7 @@
 #include "output/report/page.hpp"
 
 #include "output/picture/colormap.hpp"
+#include "output/report/explore.hpp"
 #include "output/vtk/base64.hpp"
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 namespace poisson::output {
 
 namespace {
+
+constexpr std::size_t most_in_legend = 12, most_rows_in_full = 40;
 
 constexpr char const* page_style = R"css(
 :root{color-scheme:light dark;--text:#1d2330;--soft:#5b6475;--line:#dfe3ea;--panel:#f6f7f9;--back:#fff;--accent:#0b62a8;--good:#1b7a43;--bad:#b3420a}
@@ -31,6 +34,7 @@ p{margin:8px 0;max-width:75ch;overflow-wrap:anywhere}
 .figures div{background:var(--panel);border-radius:8px;padding:10px 14px}
 .figures dt{color:var(--soft);font-size:.82rem}.figures dd{margin:0;font-size:1.25rem;font-weight:600;overflow-wrap:anywhere}
 .wide{overflow-x:auto;max-width:100%}
+.long{max-height:75vh;overflow:auto}.long thead th{position:sticky;top:0;background:var(--back)}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.93rem}
 th,td{padding:5px 14px 5px 0;text-align:left;border-bottom:1px solid var(--line);vertical-align:top}
 td.n,th.n{text-align:right;white-space:nowrap}
@@ -43,7 +47,7 @@ a{color:var(--accent)}
 figure{margin:0;min-width:0}figcaption{font-weight:600;font-size:.95rem;margin:0 0 4px}
 svg{width:100%;height:auto;display:block;font-size:12px;max-width:620px}
 svg text{fill:var(--text)}svg .small{font-size:11px;fill:var(--soft)}
-svg .grid{stroke:var(--line)}svg .axis{stroke:var(--soft)}svg .reference{stroke:var(--soft);stroke-dasharray:5 4}
+svg .curve{stroke-width:2;stroke-linejoin:round;fill:none}svg .dots{stroke-width:7;stroke-linecap:round;fill:none}svg .grid{stroke:var(--line)}svg .axis{stroke:var(--soft)}svg .reference{stroke:var(--soft);stroke-dasharray:5 4}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:2px 16px;margin:2px 0 0;padding:0;font-size:.85rem;color:var(--soft)}
 .legend i{display:inline-block;width:14px;height:3px;vertical-align:middle;margin-right:6px}
 .picture img{max-width:100%;height:auto;border:1px solid var(--line);border-radius:6px;background:#fff}
@@ -56,15 +60,16 @@ pre{background:var(--panel);border-radius:8px;padding:12px 16px;overflow-x:auto;
 summary{cursor:pointer;color:var(--accent)}
 .files{display:flex;flex-wrap:wrap;gap:4px 18px;list-style:none;padding:0;margin:8px 0}
 @media(max-width:480px){main{padding:16px 14px 48px}h1{font-size:1.35rem}.facts th{white-space:normal;padding-right:12px}}
-@media print{details{display:block}.plots{grid-template-columns:1fr 1fr}figure,tr{break-inside:avoid}}
+@media print{.long{max-height:none}details{display:block}.plots{grid-template-columns:1fr 1fr}figure,tr{break-inside:avoid}}
 )css";
 
 /// Sorts a table by a column: numbers by their values, cells without one last.
 constexpr char const* page_script = R"js(
+const valueOf=cell=>"v" in cell.dataset?Number(cell.dataset.v):cell.className==="n"&&cell.textContent?Number(cell.textContent):NaN;
 for(const table of document.querySelectorAll("table.sortable"))
 table.querySelectorAll("th").forEach((head,column)=>head.querySelector("button").addEventListener("click",()=>{
 const up=head.getAttribute("aria-sort")!=="ascending",body=table.tBodies[0],rows=[...body.rows];
-const key=row=>{const cell=row.cells[column];return "v" in cell.dataset?Number(cell.dataset.v):cell.textContent};
+const key=row=>{const cell=row.cells[column],v=valueOf(cell);return Number.isNaN(v)?cell.textContent:v};
 rows.sort((a,b)=>{const p=key(a),q=key(b);if(typeof p!==typeof q)return typeof p==="number"?-1:1;
 return (up?1:-1)*(typeof p==="number"?p-q:p.localeCompare(q))});
 table.querySelectorAll("th").forEach(h=>h.removeAttribute("aria-sort"));
@@ -73,7 +78,15 @@ head.setAttribute("aria-sort",up?"ascending":"descending");body.append(...rows)}
 
 std::string number_for_sorting(double value) {
   char buffer[40];
-  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, 10).ptr};
+}
+
+/// Whether the text of a cell is its value, as good as it is shown. Long tables are large.
+bool tells_value(PageCell const& cell) {
+  double shown = 0;
+  auto const [end, error] = std::from_chars(cell.text.data(), cell.text.data() + cell.text.size(), shown);
+  return error == std::errc() && end == cell.text.data() + cell.text.size() && cell.value &&
+         std::abs(shown - *cell.value) <= 6e-6 * std::abs(*cell.value);
 }
 
 /// A relative reference to a file: what is not plain is written as %XX.
@@ -171,7 +184,8 @@ void Page::table(PageTable const& table) {
     of_numbers[column] = of_numbers[column] && any;
   }
   auto const style = [&](std::size_t column) { return column < of_numbers.size() && of_numbers[column] ? " class=\"n\"" : ""; };
-  body_ += std::string("<div class=\"wide\"><table") + (table.sortable ? " class=\"sortable\"" : "") + "><thead><tr>";
+  body_ += std::string("<div class=\"wide") + (table.rows.size() > most_rows_in_full ? " long" : "") + "\"><table" +
+           (table.sortable ? " class=\"sortable\"" : "") + "><thead><tr>";
   for (std::size_t column = 0; column < table.head.size(); ++column) {
     std::string const text = html_text(table.head[column]);
     body_ += std::string("<th scope=\"col\"") + style(column) + ">" +
@@ -183,13 +197,21 @@ void Page::table(PageTable const& table) {
     for (std::size_t column = 0; column < row.size(); ++column) {
       PageCell const& cell = row[column];
       body_ += std::string("<td") + style(column);
-      if (cell.value && std::isfinite(*cell.value))
+      if (cell.value && std::isfinite(*cell.value) && !(of_numbers[column] && tells_value(cell)))
         body_ += " data-v=\"" + number_for_sorting(*cell.value) + "\"";
       body_ += ">" + (cell.link.empty() ? html_text(cell.text) : link_to(cell.link, cell.text)) + "</td>";
     }
     body_ += "</tr>\n";
   }
   body_ += "</tbody></table></div>\n";
+}
+
+void Page::explore(std::size_t keys, std::vector<std::size_t> const& shown) {
+  std::string columns;
+  for (std::size_t const column : shown)
+    columns += (columns.empty() ? "" : ",") + std::to_string(column);
+  body_ += "<div class=\"explore\" data-keys=\"" + std::to_string(keys) + "\" data-shown=\"" + columns + "\"></div>\n";
+  explored_ = true;
 }
 
 void Page::bars(std::vector<PageBar> const& bars) {
@@ -214,8 +236,11 @@ void Page::plots(std::vector<PagePlot> const& plots) {
     body_ += "<figure><figcaption>" + html_text(plot.title) + "</figcaption>" + svg;
     if (std::any_of(plot.curves.begin(), plot.curves.end(), [](Curve const& c) { return !c.label.empty(); })) {
       body_ += "<ul class=\"legend\">";
-      for (std::size_t i = 0; i < plot.curves.size(); ++i)
+      std::size_t const shown = std::min(plot.curves.size(), most_in_legend);
+      for (std::size_t i = 0; i < shown; ++i)
         body_ += "<li><i style=\"background:" + html_color(curve_color(i)) + "\"></i>" + html_text(plot.curves[i].label) + "</li>";
+      if (shown < plot.curves.size())
+        body_ += "<li>and " + std::to_string(plot.curves.size() - shown) + " more</li>";
       body_ += "</ul>";
     }
     body_ += "</figure>\n";
@@ -254,10 +279,15 @@ void Page::links(std::vector<std::string> const& files) {
 }
 
 std::string Page::html() const {
+  std::string style = page_style, script = page_script;
+  if (explored_) {
+    style += explore_style();
+    script += explore_script();
+  }
   return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
          "content=\"width=device-width,initial-scale=1\"><title>" +
-         html_text(title_) + "</title><style>" + page_style + "</style></head><body><main>\n" + body_ + "</main><script>" +
-         page_script + "</script></body></html>\n";
+         html_text(title_) + "</title><style>" + style + "</style></head><body><main>\n" + body_ + "</main><script>" + script +
+         "</script></body></html>\n";
 }
 
 }  // namespace poisson::output

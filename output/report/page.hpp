@@ -66,6 +66,10 @@ public:
   /// Rows of a label and a value.
   void facts(std::vector<std::pair<std::string, std::string>> const& rows);
   void table(PageTable const& table);
+  /// Plots of the columns of the page's first sortable table: one column against another with the colour of a third, fields for
+  /// two keys, and a line for each row over parallel axes. The reader chooses the columns. Column 0 names the rows, `keys` columns
+  /// that follow are what was given, and those of `shown` the answers that are shown first. Needs a browser that runs scripts.
+  void explore(std::size_t keys, std::vector<std::size_t> const& shown);
   void bars(std::vector<PageBar> const& bars);
   /// Plots side by side where there is room. A plot without any point is left out.
   void plots(std::vector<PagePlot> const& plots);
@@ -81,6 +85,7 @@ public:
 
 private:
   std::string title_, body_;
+  bool explored_ = false;
 };
 
 /// The text with the five characters that HTML reserves replaced.

@@ -18,6 +18,8 @@ constexpr double svg_width = 480, svg_height = 300, right_margin = 14, top_margi
 constexpr double width_of_character = 6.8;
 /// More points than pixels only make the page large.
 constexpr std::size_t most_points = 600;
+/// Beyond that many points of a plot the page is small rather than telling the numbers of each.
+constexpr std::size_t most_told_points = 300;
 
 /// Numbers do not depend on the locale.
 std::string short_number(double value) {
@@ -68,6 +70,10 @@ public:
     std::size_t longest = 4;  // characters of a label
     for (Tick const& tick : y_.ticks())
       longest = std::max(longest, tick.label.find('^') == std::string::npos ? tick.label.size() : 5);
+    std::size_t n_points = 0;
+    for (Curve const& c : plot.curves)
+      n_points += c.x.size();
+    told_ = n_points <= most_told_points;
     left_ = 32 + width_of_character * static_cast<double>(std::min<std::size_t>(longest, 18));
   }
 
@@ -139,22 +145,28 @@ private:
       std::string const at = short_number(x(c.x[i])) + " " + short_number(y(c.y[i]));
       path += (in_line ? "L" : "M") + at;
       in_line = true;
-      if (plot_.markers) {
+      if (plot_.markers && !told_)
+        dots += "M" + at + "h0";
+      else if (plot_.markers) {
         auto const index = static_cast<std::size_t>(std::max(c.x[i], 0.0));
         std::string const where = index < plot_.x_names.size() ? plot_.x_names[index] : six_digits(c.x[i]);
         dots += "<circle cx=\"" + short_number(x(c.x[i])) + "\" cy=\"" + short_number(y(c.y[i])) + "\" r=\"4\"><title>" +
                 html_text((c.label.empty() ? "" : c.label + ": ") + where + ", " + six_digits(c.y[i])) + "</title></circle>";
       }
     }
-    std::string const color = html_color(curve_color(number));
-    std::string const line =
-        "<path d=\"" + path + "\" fill=\"none\" stroke=\"" + color + "\" stroke-width=\"2\" stroke-linejoin=\"round\"/>";
-    return (plot_.lines ? line : "") + (dots.empty() ? "" : "<g fill=\"" + color + "\">" + dots + "</g>");
+    std::string const stroke = "stroke=\"" + html_color(curve_color(number)) + "\" d=\"";
+    std::string result = plot_.lines ? "<path class=\"curve\" " + stroke + path + "\"/>" : "";
+    if (told_)
+      result += dots.empty() ? "" : "<g fill=\"" + html_color(curve_color(number)) + "\">" + dots + "</g>";
+    else if (!plot_.lines || path.find('L') == std::string::npos)  // dots on many lines hide them
+      result += "<path class=\"dots\" " + stroke + dots + "\"/>";
+    return result;
   }
 
   PagePlot const& plot_;
   Axis x_, y_;
-  double left_ = 0;  ///< of the plane, which begins right of its labels
+  bool told_ = true;  ///< dots show their numbers
+  double left_ = 0;   ///< of the plane, which begins right of its labels
 };
 
 }  // namespace

@@ -80,6 +80,49 @@ TEST(Page, SortsNumbersByTheirValues) {
   EXPECT_NE(html.find("<th scope=\"col\"><button type=\"button\">name</button></th>"), std::string::npos);
 }
 
+TEST(Page, LongTablesSayNumbersOnce) {
+  Page page("t", "", "", true);
+  PageTable table{{"n", "seconds", "mixed"}, {}, true};
+  for (int i = 0; i < 50; ++i)
+    table.rows.push_back({{std::to_string(i), i + 1e-7 * i}, {"0.123", 0.12345}, i == 0 ? PageCell{"a"} : PageCell{"1", 1.0}});
+  page.explore(1, {1, 2});
+  page.table(table);
+  std::string const html = page.html();
+  EXPECT_EQ(count_of(html, "data-v=\"0.12345\">0.123<"), 50u);
+  EXPECT_EQ(count_of(html, "data-v=\"1\">1<"), 49u);  // the column is no column of numbers
+  EXPECT_EQ(count_of(html, "<td class=\"n\">49</td>"), 1u);
+  EXPECT_EQ(count_of(html, "<div class=\"wide long\">"), 1u);
+  EXPECT_EQ(count_of(html, "<div class=\"explore\" data-keys=\"1\" data-shown=\"1,2\"></div>"), 1u);
+  EXPECT_EQ(count_of(html, "<script>"), 1u);
+  EXPECT_EQ(count_of(Page("t", "", "", true).html(), "explore"), 0u);
+}
+
+TEST(Page, LegendsStayShort) {
+  Page page("t", "", "", true);
+  PagePlot plot = plot_of({0, 1}, {0, 1});
+  plot.curves.resize(20, plot.curves[0]);
+  for (Curve& curve : plot.curves)
+    curve.label = "curve";
+  page.plots({plot});
+  EXPECT_EQ(count_of(page.html(), "</i>curve</li>"), 12u);
+  EXPECT_EQ(count_of(page.html(), "<li>and 8 more</li>"), 1u);
+}
+
+TEST(SvgPlot, ManyPointsAreDrawnWithoutTheirNumbers) {
+  std::vector<double> many(301);
+  for (std::size_t i = 0; i < many.size(); ++i)
+    many[i] = static_cast<double>(i);
+  PagePlot plot = plot_of(many, many);
+  EXPECT_EQ(count_of(svg_plot(plot), "class=\"dots\""), 0u);  // a line is enough
+  EXPECT_EQ(count_of(svg_plot(plot), "L"), 300u);
+  plot.lines = false;
+  EXPECT_EQ(count_of(svg_plot(plot), "h0"), 301u);
+  EXPECT_EQ(count_of(svg_plot(plot), "<circle"), 0u);
+  plot.lines = true;
+  plot.curves.push_back({"", {5}, {7}});
+  EXPECT_EQ(count_of(svg_plot(plot), "h0"), 1u);  // where there is no line
+}
+
 TEST(Page, HasItsPicturesInside) {
   test::TemporaryDirectory directory;
   std::ofstream(directory / "a.png", std::ios::binary) << "Man";
@@ -142,9 +185,10 @@ TEST(SvgPlot, KeepsTheLastPointOfALongCurve) {
   }
   PagePlot plot = plot_of(x, y);
   plot.curves[0].y.back() = 7;
-  auto const dots = dots_of(svg_plot(plot));
-  EXPECT_LT(dots.size(), 1300u);
-  EXPECT_LT(dots.back().second, dots.front().second);
+  std::string const svg = svg_plot(plot);
+  EXPECT_LT(count_of(svg, "L"), 1300u);
+  auto const height_after = [&](std::size_t at) { return std::stod(svg.substr(svg.find(' ', at))); };  // of "L466.0 12.5"
+  EXPECT_LT(height_after(svg.rfind('L')), height_after(svg.find(" d=\"M") + 3));
 }
 
 TEST(SvgPlot, NamesValuesThatAreNoNumbers) {
