@@ -705,6 +705,17 @@ LatticeGeometry Discretization::lattice_geometry() const {
   return assembly::lattice_geometry(impl_->space, impl_->data);
 }
 
+LatticeGeometry Discretization::lattice_geometry(Discretization const& around, std::span<std::int32_t const> in_around) const {
+  assert(impl_->data.diagonal_code());
+  return assembly::lattice_geometry(impl_->space, around.impl_->space, in_around, impl_->data);
+}
+
+LatticeGeometry Discretization::lattice_geometry(LatticeLayout layout, std::span<std::int32_t const> number,
+                                                 std::span<unsigned const> materials) const {
+  assert(impl_->data.diagonal_code());
+  return assembly::lattice_geometry(impl_->space, std::move(layout), number, materials, impl_->data);
+}
+
 LatticeProblem Discretization::lattice_problem(OwnPieces const& own) const {
   assert(impl_->data.diagonal_code() && impl_->data.one_source() && impl_->of_whole.size() > 0);
   return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, impl_->of_whole, own);
@@ -884,12 +895,18 @@ Quantities Discretization::quantities(std::span<double const> u, std::span<std::
   return result;
 }
 
-BoundaryFluxes Discretization::fluxes_near_boundary(ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low) const {
-  return assembly::fluxes_near_boundary(impl_->space, impl_->element, impl_->data, u, u_low);
+BoundaryFluxes Discretization::fluxes_near_boundary(ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low,
+                                                    std::span<std::uint8_t const> counted) const {
+  return assembly::fluxes_near_boundary(impl_->space, impl_->element, impl_->data, u, u_low, counted);
 }
 
-std::map<unsigned, BoundaryFlux> Discretization::box_boundary_fluxes(NodesOfBox const& u, std::optional<BoxPart> const& own) const {
-  return assembly::box_boundary_fluxes(impl_->space, impl_->element, impl_->data, u, {}, own);
+std::map<unsigned, BoundaryFlux> Discretization::box_boundary_fluxes(NodesOfBox const& u, NodesOfBox const& u_low,
+                                                                     std::optional<BoxPart> const& own) const {
+  return assembly::box_boundary_fluxes(impl_->space, impl_->element, impl_->data, u, u_low, own);
+}
+
+NodesOfBox Discretization::nodes_among(ValuesOfUnknowns const& u) const {
+  return assembly::nodes_among(impl_->space, u);
 }
 
 std::array<double, 3> Discretization::point(std::int64_t unknown) const {

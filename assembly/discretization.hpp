@@ -170,6 +170,11 @@ public:
   /// Returns the mesh for what is asked of a solution on the backend. Its materials are those of the summary, in their order.
   /// Preconditions: those of lattice_problem(); this outlives it.
   [[nodiscard]] LatticeGeometry lattice_geometry() const;
+  /// Returns the same of a rank's own cells, where this is the part on these cells, and of its own pieces of lattices, where this
+  /// is the part around them; see system/lattice_problem.hpp.
+  [[nodiscard]] LatticeGeometry lattice_geometry(Discretization const& around, std::span<std::int32_t const> in_around) const;
+  [[nodiscard]] LatticeGeometry lattice_geometry(LatticeLayout layout, std::span<std::int32_t const> number,
+                                                 std::span<unsigned const> materials) const;
   /// Returns the problem of a rank's own pieces of lattices, where this is the part on the cells around them; see
   /// system/lattice_problem.hpp. Precondition: set_dirichlet_values was called.
   [[nodiscard]] LatticeProblem lattice_problem(OwnPieces const& own) const;
@@ -253,12 +258,15 @@ public:
   /// with counted[i] != 0 (empty: all). Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u, std::span<std::uint8_t const> counted = {},
                                       std::span<double const> u_low = {}) const;
-  /// What quantities() tells of boundaries and of surfaces inside a whole mesh that is no box, from u near them; see
+  /// What quantities() tells of boundaries and of surfaces inside a mesh that is no box, from u near them; see
   /// system/near_boundary.hpp.
-  [[nodiscard]] BoundaryFluxes fluxes_near_boundary(ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low) const;
+  [[nodiscard]] BoundaryFluxes fluxes_near_boundary(ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low,
+                                                    std::span<std::uint8_t const> counted = {}) const;
   /// What quantities() tells of the boundary of a box, from u near its sides; of a part, what `own` cells have of it. See
-  /// system/box_boundary.hpp.
-  [[nodiscard]] std::map<unsigned, BoundaryFlux> box_boundary_fluxes(NodesOfBox const& u, std::optional<BoxPart> const& own) const;
+  /// system/box_boundary.hpp, for nodes_among, too, which is of a box.
+  [[nodiscard]] std::map<unsigned, BoundaryFlux> box_boundary_fluxes(NodesOfBox const& u, NodesOfBox const& u_low,
+                                                                     std::optional<BoxPart> const& own) const;
+  [[nodiscard]] NodesOfBox nodes_among(ValuesOfUnknowns const& u) const;
   /// The node of an unknown.
   [[nodiscard]] std::array<double, 3> point(std::int64_t unknown) const;
   /// `exact` for evaluations on the backend, and the Gauss points per direction of errors() and mean_of_exact(). Returns nothing

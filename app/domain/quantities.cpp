@@ -90,8 +90,9 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
   return all;
 }
 
-/// What this rank has of the quantities, without places and mean, from where u is. `surfaces` become those inside the mesh.
-assembly::Quantities quantities_on_backend(SolutionValues const& values, std::map<unsigned, assembly::BoundaryFlux>& surfaces) {
+/// What this rank has of the quantities, without places and mean, from where u is. `by_residuals` gets surfaces inside the mesh,
+/// and of a part of one what residuals of own rows tell.
+assembly::Quantities quantities_on_backend(SolutionValues const& values, assembly::BoundaryFluxes& by_residuals) {
   Domain const& mesh = values.mesh();
   assembly::Quantities result;
   result.min = std::numeric_limits<double>::infinity();
@@ -106,19 +107,35 @@ assembly::Quantities quantities_on_backend(SolutionValues const& values, std::ma
     result.volumes[*material] = of.volume;
     result.materials[*material++] = {of.min, of.max, of.u, energy};
   }
-  if (BoxSolution const* const box = values.box()) {
-    result.boundaries = mesh.around->box_boundary_fluxes(
-        [&](auto const& first, auto const& count, auto& part) { box->copy_part(values.on_backend(), first, count, part); },
-        mesh.is_whole() ? std::nullopt : std::optional(mesh.own_in_around()));
-    return result;
-  }
   auto const values_of = [](Field const& field) -> assembly::ValuesOfUnknowns {
+    if (field.empty())
+      return nullptr;
     return [&field](std::span<std::int32_t const> unknowns) { return entries_of(field, unknowns); };
   };
   FieldPair const& u = values.around();
-  auto fluxes = mesh.around->fluxes_near_boundary(values_of(u.high), u.low.empty() ? nullptr : values_of(u.low));
-  result.boundaries = std::move(fluxes.boundaries);
-  surfaces = std::move(fluxes.surfaces);
+  assembly::ValuesOfUnknowns const high = values_of(u.high), low = values_of(u.low);
+  if (mesh.whole.lexicographic) {
+    assembly::NodesOfBox of_high = mesh.around->nodes_among(high), of_low;
+    if (BoxSolution const* const box = values.box())
+      of_high = [&](auto const& first, auto const& count, auto& part) { box->copy_part(values.on_backend(), first, count, part); };
+    if (low)
+      of_low = mesh.around->nodes_among(low);
+    result.boundaries =
+        mesh.around->box_boundary_fluxes(of_high, of_low, mesh.is_whole() ? std::nullopt : std::optional(mesh.own_in_around()));
+    return result;
+  }
+  if (mesh.is_whole()) {
+    auto fluxes = mesh.around->fluxes_near_boundary(high, low);
+    result.boundaries = std::move(fluxes.boundaries);
+    by_residuals.surfaces = std::move(fluxes.surfaces);
+    return result;
+  }
+  // The residuals of a part's own cells are not all that an unknown on its rim has; those of the cells around are.
+  std::vector<std::uint8_t> const none(mesh.in_own.size(), 0);
+  auto const of_own = [&](std::span<std::int32_t const> unknowns) { return values.at(unknowns); };
+  result.boundaries = mesh.own->fluxes_near_boundary(of_own, {}, none).boundaries;
+  by_residuals = mesh.around->fluxes_near_boundary(high, low, mesh.have_rows());
+  std::erase_if(by_residuals.boundaries, [&](auto const& of) { return mesh.around->is_natural(of.first); });
   return result;
 }
 
@@ -133,24 +150,22 @@ assembly::ExtremePlaces places_on_backend(SolutionValues const& values, double l
 
 assembly::Quantities quantities_of(Team& team, SolutionValues const& values) {
   Domain const& mesh = values.mesh();
-  std::span<double const> const u_low = values.around().low.host();
-  bool const on_backend = values.elements() != nullptr && (values.box() == nullptr || u_low.empty());
+  bool const on_backend = values.elements() != nullptr;
   if (mesh.is_whole() && !on_backend)
-    return mesh.own->quantities(values.host(), {}, u_low);
+    return mesh.own->quantities(values.host(), {}, values.around().low.host());
   std::optional<assembly::Quantities> mine;
   assembly::BoundaryFluxes by_residuals;
   team.together([&] {
     if (on_backend) {
-      mine = quantities_on_backend(values, by_residuals.surfaces);
-      return;
+      mine = quantities_on_backend(values, by_residuals);
+    } else {
+      if (mesh.own) {
+        std::span<double const> const u = values.host_of_own_cells();
+        mine = mesh.own->quantities(u, std::vector<std::uint8_t>(u.size(), 0));
+      }
+      if (mesh.around)
+        by_residuals = mesh.around->residual_fluxes(values.host(), mesh.have_rows(), values.around().low.host());
     }
-    // The residuals of a part's own cells are not all that an unknown on its rim has; those of the cells around are.
-    if (mesh.own) {
-      std::span<double const> const u = values.host_of_own_cells();
-      mine = mesh.own->quantities(u, std::vector<std::uint8_t>(u.size(), 0));
-    }
-    if (mesh.around)
-      by_residuals = mesh.around->residual_fluxes(values.host(), mesh.have_rows(), u_low);
     for (assembly::PeriodicFlux& flux : by_residuals.periodic)
       flux.node.number = mesh.around_of_whole(flux.node.number);
   });
@@ -260,8 +275,12 @@ assembly::ErrorNorms errors_of(Team& team, SolutionValues const& values, bool pu
   ElementSolution::Mean mean;
   if (pure_neumann)
     team.together([&] {
-      if (exact)
+      if (exact) {
         on_backend([&] { mean = elements->mean_of_exact(exact->code, exact->points); });
+      } else if (mesh.own) {
+        assembly::ExactMean const of_own = mesh.own->mean_of_exact();
+        mean = {of_own.integral, of_own.volume};
+      }
     });
   double const volume = sum_over(ranks, mean.volume), shift = volume > 0 ? sum_over(ranks, mean.integral) / volume : 0;
   ElementSolution::Errors mine;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace poisson::app {
 
@@ -40,11 +41,15 @@ public:
   [[nodiscard]] BoxSolution const* box() const { return dynamic_cast<BoxSolution const*>(elements_.get()); }
   /// u in the memory of that backend.
   [[nodiscard]] double const* on_backend() const { return around_.high.on(*context_).data(); }
-  /// u at some unknowns of mesh.own; where this rank has the whole mesh nothing else leaves the memory where u is.
+  /// u at some unknowns of mesh.own. Nothing else leaves the memory where u is.
   [[nodiscard]] HostVector<double> at(std::span<std::int32_t const> unknowns) const {
     if (mesh_.is_whole())
       return entries_of(around_.high, unknowns);
-    return assembly::values_among(host_of_own_cells())(unknowns);
+    std::vector<std::int32_t> of_around;
+    of_around.reserve(unknowns.size());
+    for (std::int32_t const unknown : unknowns)
+      of_around.push_back(mesh_.in_own[static_cast<std::size_t>(unknown)]);
+    return entries_of(around_.high, of_around);
   }
 
   /// u at the unknowns of mesh.around, and of mesh.own, in host memory.

@@ -285,21 +285,30 @@ MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
   return result;
 }
 
-/// The coordinates of the nodes of lattices, where the backend is asked about a solution on them.
-std::int64_t coordinates_of(LargestPart const& part, AssemblyPlan const& plan) {
+/// The coordinates of the nodes of lattices, which a device keeps from the assembly for what is asked of a solution on them.
+std::int64_t kept_coordinates(LargestPart const& part, AssemblyPlan const& plan) {
   std::int64_t const m = part.layout.nodes();
-  return part.is_whole && plan.route == Route::lattices ? 24 * part.layout.n_lattices * m * m * m : 0;
+  bool const kept = part.is_whole && plan.route == Route::lattices && plan.backend == Backend::cuda;
+  return kept ? 24 * part.layout.n_lattices * m * m * m : 0;
+}
+
+/// What the host holds while a solution on lattices is asked: the nodes of the unknowns and the tables of rims, and on a rank u in
+/// the order of its pieces.
+std::int64_t bytes_of_questions(LargestPart const& part, AssemblyPlan const& plan) {
+  bool const by_host = plan.backend == Backend::cpu && part.whole.mesh.lexicographic;  // boxes
+  if ((plan.route != Route::lattices && plan.route != Route::cells) || by_host || kept_coordinates(part, plan) > 0)
+    return 0;
+  std::int64_t const tables = 2 * 4 * part.layout.n_lattices * part.layout.rim().size();
+  return 24 * part.around + tables + (!part.is_whole && plan.route == Route::lattices ? 16 * part.around : 0);
 }
 
 /// What half_cds or matrix_free takes on lattices. Only the sizes of the layout are read.
 MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan const& plan) {
   LatticeLayout const& layout = part.layout;
   Backend const backend = plan.backend;
-  // A device keeps them from the assembly.
-  std::int64_t const coordinates = backend == Backend::cuda ? coordinates_of(part, plan) : 0;
-  MatrixMemory result =
-      of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format),
-                  LatticeSystem::kept_bytes(layout, format) + coordinates, assembly::lattice_problem_bytes(layout), backend);
+  MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format),
+                                    LatticeSystem::kept_bytes(layout, format) + kept_coordinates(part, plan),
+                                    assembly::lattice_problem_bytes(layout), backend);
   // Element vectors in double-double.
   std::int64_t const n1 = layout.order + 1, cells = layout.cells, m = layout.nodes();
   if (backend == Backend::cpu && format == Format::matrix_free)
@@ -474,7 +483,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   bool const is_asked_there =
       stays && (plan.route == Route::box || plan.route == Route::lattices) && outputs == 0 && config.analysis.empty();
   std::int64_t const u = is_asked_there ? 0 : 8 * n;
-  std::int64_t const questions = (cpu ? coordinates_of(part, plan) : 0) + bytes_of_fluxes(config, part);
+  std::int64_t const questions = bytes_of_questions(part, plan) + bytes_of_fluxes(config, part);
   add("verify", kept + u + std::max((stays ? 0 : vectors * 8 * n) + matrix.host_verify, questions));
   add("output", kept + u + part.solution + outputs);
   if (!cpu) {

@@ -279,13 +279,27 @@ HostVector<double> System::fixed_rows() const {
 std::unique_ptr<ElementSolution> System::element_solution() {
   if (mesh_.around != nullptr && plan_.route == Route::box && mesh_.whole.material_ids.size() == 1)
     return std::make_unique<BoxSolution>(elements_->context(), problem_of_box());
-  if (!mesh_.is_whole() || plan_.route != Route::lattices)
+  // Of boxes the host evaluates expressions line by line, which takes less time than a point after the other.
+  bool const host_is_faster = config_.is_box() && plan_.backend == Backend::cpu;
+  if (mesh_.own == nullptr || (plan_.route != Route::lattices && plan_.route != Route::cells) || host_is_faster)
     return nullptr;
   try {
-    return std::make_unique<LatticeSolution>(elements_->context(), mesh_.around->lattice_geometry(), std::move(coordinates_));
+    return std::make_unique<LatticeSolution>(context_(), lattice_geometry(), std::move(coordinates_));
   } catch (OutOfMemoryError const&) {  // the host has u and the coordinates
     return nullptr;
   }
+}
+
+LatticeGeometry System::lattice_geometry() const {
+  if (mesh_.is_whole())
+    return mesh_.around->lattice_geometry();
+  if (plan_.route != Route::lattices)
+    return mesh_.own->lattice_geometry(*mesh_.around, mesh_.in_own);
+  std::vector<unsigned> materials;
+  for (std::size_t piece = 0; piece < mesh_.pieces->rank_of.size(); ++piece)
+    if (mesh_.pieces->rank_of[piece] == team_.rank())
+      materials.push_back(mesh_.pieces->topology->lattices[piece].material);
+  return mesh_.around->lattice_geometry(lattices_->layout, mesh_.places, materials);
 }
 
 Field System::residual(FieldPair const& u) const {
@@ -355,10 +369,28 @@ Field System::reconstruct(Field x) const {
   if (elements_ != nullptr)
     elements_->set_dirichlet(u.change_on(elements_->context()).data());
   else if (mesh_.around)
-    constraints_.expand(u.change_on_host());
+    set_constrained(u);
   if (pure_neumann())
     subtract_mean(u.change_on_host());
   return u;
+}
+
+void System::set_constrained(Field& u) const {
+  Context* const context = u.context();
+  if (context == nullptr || context->backend() == Backend::cpu || constraints_.has_entries()) {
+    constraints_.expand(u.change_on_host());
+    return;
+  }
+  std::vector<std::int32_t> unknowns;
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < constraints_.size(); ++i)
+    if (constraints_.constrained(i)) {
+      unknowns.push_back(static_cast<std::int32_t>(i));
+      values.push_back(constraints_.value(i));
+    }
+  Array<std::int32_t> const places(*context, std::span<std::int32_t const>(unknowns));
+  Array<double> const given(*context, std::span<double const>(values));
+  kernels_for<RimKernels<double>>(*context).put(*context, given.size(), places.data(), given.data(), u.change_on(*context).data());
 }
 
 }  // namespace poisson::app

@@ -9,6 +9,7 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/core/lattice_problem.hpp"
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/core/shared_lattices.hpp"
 #include "gpu/elements/block_system.hpp"
@@ -80,9 +81,9 @@ public:
 
   /// u from the solution x. In a pure Neumann problem the mean of u is 0.
   [[nodiscard]] Field reconstruct(Field x) const;
-  /// What is asked of u on the backend, where the mesh was assembled there: of a box of one material, of which this rank has cells,
-  /// or of lattices, of which it has all. Null elsewhere, and where a device has no memory for the coordinates of lattices. It is
-  /// local. The system and the mesh outlive it.
+  /// What is asked of u on the backend, where the mesh was assembled there, of this rank's cells; null without such. The host is
+  /// asked, and this is null, of boxes of several materials, on the cpu backend of those of a higher order, and where a device has
+  /// no memory for the coordinates of lattices. It is local. The system and the mesh outlive it.
   [[nodiscard]] std::unique_ptr<ElementSolution> element_solution();
   /// C^T of the residual of u from the elements, low parts included (assembly's solution_residual), which is zero in rows of
   /// Dirichlet values and tied unknowns; in pure Neumann problems after it was made to sum to zero, as the right-hand side was.
@@ -103,6 +104,9 @@ private:
   [[nodiscard]] LatticeProblem problem_of_cells(std::span<double const> around) const;
   [[nodiscard]] OrderOne order_one_of_box(Context& context) const;
   void add_point_loads();
+  [[nodiscard]] LatticeGeometry lattice_geometry() const;
+  /// Gives unknowns that are given or tied their values, where u is.
+  void set_constrained(Field& u) const;
 
   [[nodiscard]] FieldSums source_of_own_cells() const;
   [[nodiscard]] assembly::SourceLines source_lines() const;

@@ -252,7 +252,7 @@ void System::assemble_own_lattices(Context& context) {
   auto lattices = std::make_shared<SharedLattices>();
   HostVector<std::uint8_t> fixed;
   std::int64_t emptied = 0;
-  HostVector<double> rhs;
+  Field rhs;
   std::unique_ptr<Matrix> matrix;
   team_.together([&] {
     std::optional<assembly::OwnPieces> pieces;
@@ -282,7 +282,7 @@ void System::assemble_own_lattices(Context& context) {
       LatticeSystem system(context, problem, format);
       source_ = system.source();
       largest_of_lines_ = system.largest_source_of_lines();
-      rhs = system.take_rhs().take_host();
+      rhs = system.take_rhs();
       matrix = system.take_matrix();
     } catch (DataError const& error) {
       if (!pieces)

@@ -2,6 +2,7 @@
 
 #include "assembly/mesh/lattice_mesh.hpp"
 #include "assembly/parallel.hpp"
+#include "gpu/core/cofactors.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -683,9 +684,9 @@ double determinant(std::array<double, 9> const& m) {
 }
 
 std::array<double, 9> cofactors(std::array<double, 9> const& m) {
-  return {m[4] * m[8] - m[5] * m[7], m[5] * m[6] - m[3] * m[8], m[3] * m[7] - m[4] * m[6],
-          m[2] * m[7] - m[1] * m[8], m[0] * m[8] - m[2] * m[6], m[1] * m[6] - m[0] * m[7],
-          m[1] * m[5] - m[2] * m[4], m[2] * m[3] - m[0] * m[5], m[0] * m[4] - m[1] * m[3]};
+  std::array<double, 9> result;
+  static_cast<void>(cofactors_of(m, result));
+  return result;
 }
 
 }  // namespace poisson::assembly

@@ -160,10 +160,15 @@ ProblemData data_at(ProblemData const& data, Space const& space, Range const& no
 
 }  // namespace
 
-NodesOfBox nodes_among(Space const& space, std::span<double const> u) {
+NodesOfBox nodes_among(Space const& space, ValuesOfUnknowns const& u) {
   return [&space, u](Index const& first, Index const& count, HostVector<double>& part) {
-    Range const nodes{first, {first[0] + count[0], first[1] + count[1], first[2] + count[2]}};
-    part = part_of_nodes({{}, space.box_nodes}, u, nodes);
+    std::vector<std::int32_t> unknowns;
+    unknowns.reserve(static_cast<std::size_t>(count[0] * count[1] * count[2]));
+    for (std::int64_t z = first[2]; z < first[2] + count[2]; ++z)
+      for (std::int64_t y = first[1]; y < first[1] + count[1]; ++y)
+        for (std::int64_t x = first[0]; x < first[0] + count[0]; ++x)
+          unknowns.push_back(static_cast<std::int32_t>((z * space.box_nodes[1] + y) * space.box_nodes[0] + x));
+    part = u(unknowns);
   };
 }
 

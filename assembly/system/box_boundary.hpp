@@ -6,12 +6,11 @@
 
 #include <map>
 #include <optional>
-#include <span>
 
 namespace poisson::assembly {
 
-/// Gives values at nodes among those of all unknowns, which outlives it.
-[[nodiscard]] NodesOfBox nodes_among(Space const& space, std::span<double const> u);
+/// Gives values at nodes of a box from those of its unknowns. The arguments outlive it.
+[[nodiscard]] NodesOfBox nodes_among(Space const& space, ValuesOfUnknowns const& u);
 
 /// The fluxes of boundary_fluxes through the sides of a box, from u in the layers of cells at these sides alone: the layers are cut
 /// into tiles, which threads work on. `u` is called by one thread, side by side; `u_low` gives its low parts, or is empty. Memory:

@@ -542,8 +542,8 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
       space.box && space.n_cells_of_whole == 0 && counted.empty() && space.inner_faces.empty() && !data.has_periodic_boundaries();
   BoundaryFluxes fluxes;
   if (by_sides) {
-    fluxes.boundaries =
-        box_boundary_fluxes(space, element, data, nodes_among(space, u), u_low.empty() ? NodesOfBox() : nodes_among(space, u_low));
+    fluxes.boundaries = box_boundary_fluxes(space, element, data, nodes_among(space, values_among(u)),
+                                            u_low.empty() ? NodesOfBox() : nodes_among(space, values_among(u_low)));
   } else if (!space.box && space.n_cells_of_whole == 0 && counted.empty()) {
     fluxes = fluxes_near_boundary(space, element, data, values_among(u), u_low.empty() ? ValuesOfUnknowns() : values_among(u_low));
   } else {

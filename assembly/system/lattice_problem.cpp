@@ -7,7 +7,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string>
+#include <utility>
 
 namespace poisson::assembly {
 
@@ -40,10 +42,10 @@ LatticeLayout layout_of_cells(Space const& space) {
   return layout;
 }
 
-/// Coordinates of the nodes of `count` lattices of m nodes a side, from `first` on, plane by plane: `unknowns_of(lattice, plane,
-/// scratch)` are those of the m^2 nodes of a plane.
+/// Coordinates of the nodes of `count` lattices of m nodes a side, plane by plane: `unknowns_of(lattice, plane, scratch)` are those
+/// of the m^2 nodes of a plane.
 template <class UnknownsOf>
-void fill_coordinates(Space const& space, std::int64_t m, std::int64_t first, std::int64_t count, std::int64_t planes_of_part,
+void fill_coordinates(Space const& space, std::int64_t m, std::int64_t count, std::int64_t planes_of_part,
                       UnknownsOf const& unknowns_of, double* coordinates) {
   std::int64_t const nodes = m * m * m, n_planes = count * m;
   parallel_for(
@@ -52,7 +54,7 @@ void fill_coordinates(Space const& space, std::int64_t m, std::int64_t first, st
         auto const [begin, end] = part(n_planes, planes_of_part, number);
         for (std::int64_t plane = begin; plane < end; ++plane) {
           std::int64_t const lattice = plane / m, k = plane % m;
-          std::int32_t const* const unknowns = unknowns_of(first + lattice, k, listed);
+          std::int32_t const* const unknowns = unknowns_of(lattice, k, listed);
           double* const out = coordinates + 3 * lattice * nodes + k * m * m;
           for (std::int64_t i = 0; i < m * m; ++i) {
             Point3 const x = space.point(unknowns[i]);
@@ -74,9 +76,9 @@ LatticeLayout layout_of(Space const& space) {
 }
 
 /// fill_coordinates for the lattices of a whole space: its own ones, or its cells.
-void fill_coordinates_of(Space const& space, std::int64_t m, std::int64_t first, std::int64_t count, double* coordinates) {
+void fill_coordinates_of(Space const& space, std::int64_t m, std::int64_t count, double* coordinates) {
   fill_coordinates(
-      space, m, first, count, space.lattices ? 1 : m * space.cells_per_part,
+      space, m, count, space.lattices ? 1 : m * space.cells_per_part,
       [&](std::int64_t lattice, std::int64_t k, std::vector<std::int32_t>& listed) -> std::int32_t const* {
         if (space.lattices) {
           space.lattices->unknowns(static_cast<std::int32_t>(lattice), k, k + 1, listed.data());
@@ -140,7 +142,7 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
   problem.isoparametric = space.isoparametric;
   std::int64_t const n = problem.layout.cells, n_lattices = problem.layout.n_lattices;
   provide_coordinates(problem);
-  fill_coordinates_of(space, problem.layout.nodes(), 0, n_lattices, problem.coordinates.data());
+  fill_coordinates_of(space, problem.layout.nodes(), n_lattices, problem.coordinates.data());
   set_codes(problem, data, space.material(0), with_source);
   for (std::int64_t lattice = 0; lattice < n_lattices; ++lattice)
     problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(space.material(lattice * n * n * n))));
@@ -174,21 +176,49 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
   return problem;
 }
 
-LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data) {
+namespace {
+
+/// The geometry of these lattices, whose nodes are those of a space. `material_of(lattice)` is the material.
+template <class MaterialOf>
+LatticeGeometry geometry_of(Space const& space, LatticeLayout layout, ProblemData const& data, MaterialOf const& material_of) {
   LatticeGeometry result;
   result.isoparametric = space.isoparametric;
-  result.layout = layout_of(space);
-  if (!space.lattices)
-    list_copies(result.layout);
-  result.coordinates = [&space, m = result.layout.nodes()](std::int64_t first, std::int64_t count, double* out) {
-    fill_coordinates_of(space, m, first, count, out);
-  };
-  for (unsigned const material : space.material_ids)
+  result.layout = std::move(layout);
+  result.point = [&space](std::int64_t unknown) { return space.point(unknown); };
+  std::map<unsigned, std::int32_t> index;
+  for (unsigned const material : space.material_ids) {
     result.coefficients.push_back(codes_of(data.coefficient(material)));
-  std::int64_t const of_lattice = space.n_cells / result.layout.n_lattices;
-  for (std::int64_t lattice = 0; lattice < result.layout.n_lattices && space.material_ids.size() > 1; ++lattice)
-    result.material.push_back(static_cast<std::int32_t>(
-        std::distance(space.material_ids.begin(), space.material_ids.find(space.material(lattice * of_lattice)))));
+    index.emplace(material, static_cast<std::int32_t>(index.size()));
+  }
+  for (std::int64_t lattice = 0; lattice < result.layout.n_lattices && index.size() > 1; ++lattice)
+    result.material.push_back(index.at(material_of(lattice)));
+  return result;
+}
+
+}  // namespace
+
+LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data) {
+  LatticeLayout layout = layout_of(space);
+  std::int64_t const of_lattice = space.n_cells / layout.n_lattices;
+  return geometry_of(space, std::move(layout), data, [&](std::int64_t lattice) { return space.material(lattice * of_lattice); });
+}
+
+LatticeGeometry lattice_geometry(Space const& own, Space const& around, std::span<std::int32_t const> in_around,
+                                 ProblemData const& data) {
+  LatticeLayout layout = layout_of_cells(own);
+  layout.n_unknowns = around.n_dofs;
+  for (std::int32_t& unknown : layout.rim_unknowns)
+    unknown = in_around[static_cast<std::size_t>(unknown)];
+  return geometry_of(around, std::move(layout), data, [&](std::int64_t cell) { return own.material(cell); });
+}
+
+LatticeGeometry lattice_geometry(Space const& around, LatticeLayout layout, std::span<std::int32_t const> number,
+                                 std::span<unsigned const> materials, ProblemData const& data) {
+  LatticeGeometry result =
+      geometry_of(around, std::move(layout), data, [&](std::int64_t piece) { return materials[static_cast<std::size_t>(piece)]; });
+  result.numbers.resize(number.size());
+  for (std::size_t unknown = 0; unknown < number.size(); ++unknown)
+    result.numbers[static_cast<std::size_t>(number[unknown])] = static_cast<std::int32_t>(unknown);
   return result;
 }
 
@@ -254,7 +284,7 @@ LatticeProblem lattice_problem(Space const& around, ReferenceElement const& elem
   problem.isoparametric = around.isoparametric;
   provide_coordinates(problem);
   fill_coordinates(
-      around, m, 0, layout.n_lattices, 1,
+      around, m, layout.n_lattices, 1,
       [&](std::int64_t lattice, std::int64_t k, std::vector<std::int32_t>&) {
         return own.nodes.data() + (lattice * m + k) * m * m;
       },

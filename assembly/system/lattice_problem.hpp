@@ -16,8 +16,19 @@ namespace poisson::assembly {
 /// solution is not unique, and where the tables would exceed 32-bit indices.
 [[nodiscard]] LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
-/// Returns the cells, coordinates and k of that problem. Materials have the order of space.material_ids. The space outlives it.
+/// Returns the cells, coordinates and k of that problem. Materials have the order of space.material_ids, here and below. Spaces
+/// outlive what is returned.
 [[nodiscard]] LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data);
+
+/// Returns the same of a rank's own cells, each of which is a lattice. Its unknowns are those of the space `around` them, in which
+/// `in_around` has the places of the unknowns of `own`.
+[[nodiscard]] LatticeGeometry lattice_geometry(Space const& own, Space const& around, std::span<std::int32_t const> in_around,
+                                               ProblemData const& data);
+
+/// Returns the same of a rank's own pieces of lattices, which have this layout (OwnPieces). `number` has the place in the layout
+/// of every unknown of the space around them, `materials` the material of every piece.
+[[nodiscard]] LatticeGeometry lattice_geometry(Space const& around, LatticeLayout layout, std::span<std::int32_t const> number,
+                                               std::span<unsigned const> materials, ProblemData const& data);
 
 /// Returns the problem of a rank's own pieces of lattices, from the part around its rows (PartOfSpace). Unknowns are numbered as
 /// OwnPieces says. Loads are those of own rows, from all faces; the rest comes from own pieces only. `dirichlet` has the values of

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 namespace poisson::assembly {
@@ -48,7 +49,8 @@ std::int64_t n_parts_of_candidates(Space const& space) {
 }
 
 /// The cells whose values of u count.
-Numbers cells_near_boundary(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+Numbers cells_near_boundary(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                            std::span<std::uint8_t const> counted) {
   Numbers cells, unknowns, dofs;  // unknowns whose residuals count
   for (BoundaryFace const& face : space.boundary_faces) {
     cells.push_back(face.cell);
@@ -56,9 +58,12 @@ Numbers cells_near_boundary(Space const& space, ReferenceElement const& element,
       append_unknowns(space, element, face.cell, face.face, dofs, unknowns);
   }
   for (InnerFace const& face : space.inner_faces) {
-    cells.insert(cells.end(), face.cells.begin(), face.cells.end());
-    append_unknowns(space, element, face.cells[0], face.faces[0], dofs, unknowns);
+    std::copy_if(face.cells.begin(), face.cells.end(), std::back_inserter(cells), [](std::int32_t cell) { return cell >= 0; });
+    std::size_t const side = face.cells[0] >= 0 ? 0 : 1;  // of a part, one cell may be missing
+    append_unknowns(space, element, face.cells[side], face.faces[side], dofs, unknowns);
   }
+  if (!counted.empty())
+    std::erase_if(unknowns, [&](std::int32_t unknown) { return counted[static_cast<std::size_t>(unknown)] == 0; });
   if (!unknowns.empty()) {
     // Boundaries of lattices are on their rims, whose unknowns come last.
     std::int64_t const first = space.lattices ? space.lattices->first_face : 0;
@@ -110,8 +115,9 @@ std::int32_t place_in(Numbers const& numbers, std::int32_t number) {
 }  // namespace
 
 BoundaryFluxes fluxes_near_boundary(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                    ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low) {
-  Numbers const cells = cells_near_boundary(space, element, data), unknowns = unknowns_of(space, cells);
+                                    ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low,
+                                    std::span<std::uint8_t const> counted) {
+  Numbers const cells = cells_near_boundary(space, element, data, counted), unknowns = unknowns_of(space, cells);
   Space const near(space, cells, unknowns);
   ProblemData of_near = data;
   for (PointLoads::Load& load : of_near.point_loads.loads) {
@@ -120,10 +126,13 @@ BoundaryFluxes fluxes_near_boundary(Space const& space, ReferenceElement const& 
   }
   std::erase_if(of_near.point_loads.loads, [](PointLoads::Load const& load) { return load.unknown < 0; });
   HostVector<double> const high = u(unknowns), low = u_low ? u_low(unknowns) : HostVector<double>();
-  BoundaryFluxes result = boundary_fluxes(near, element, of_near, high, {}, low);
+  std::vector<std::uint8_t> counted_near;
+  for (std::size_t i = 0; i < unknowns.size() && !counted.empty(); ++i)
+    counted_near.push_back(counted[static_cast<std::size_t>(unknowns[i])]);
+  BoundaryFluxes result = boundary_fluxes(near, element, of_near, high, counted_near, low);
   for (PeriodicFlux& flux : result.periodic)
     flux.node.number = unknowns[static_cast<std::size_t>(flux.node.number)];
-  if (!result.periodic.empty())
+  if (!result.periodic.empty() && counted.empty())
     add_periodic_fluxes(result.periodic, data, result);
   return result;
 }

@@ -4,13 +4,18 @@
 #include "assembly/system/fields.hpp"
 #include "assembly/system/problem_data.hpp"
 
+#include <cstdint>
+#include <span>
+
 namespace poisson::assembly {
 
-/// The result of boundary_fluxes for all unknowns of a whole mesh, from u near boundaries and surfaces inside alone: in the cells
-/// of their faces, and in all cells around nodes where u is prescribed or tied. `u` is called once; `u_low` gives low parts, or is
-/// empty. Periodic fluxes are added. Memory: that of these cells, of which lattices are asked on their rims only. The same bits for
-/// any number of threads. Precondition: the space is no box and no part. Errors: those of boundary_fluxes.
+/// The result of boundary_fluxes from u near boundaries and surfaces inside alone: in the cells of their faces, and in all cells
+/// around nodes where u is prescribed or tied and whose residuals count. `u` is called once; `u_low` gives low parts, or is empty.
+/// `counted`: as for boundary_fluxes; where it is empty, as for a whole mesh, periodic fluxes are added. Memory: that of these
+/// cells, of which lattices are asked on their rims only. The same bits for any number of threads. Precondition: the space is no
+/// box. Errors: those of boundary_fluxes.
 [[nodiscard]] BoundaryFluxes fluxes_near_boundary(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                                  ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low = {});
+                                                  ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low = {},
+                                                  std::span<std::uint8_t const> counted = {});
 
 }  // namespace poisson::assembly

@@ -5,6 +5,7 @@
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/lattice_layout.hpp"
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -14,9 +15,11 @@ namespace poisson {
 /// The cells of a mesh of lattices and k on them: what is needed to ask a solution.
 struct LatticeGeometry {
   bool isoparametric = false;  ///< as in LatticeProblem
-  LatticeLayout layout;
-  /// Writes the coordinates of the nodes of `count` lattices from `first` on: [(3 lattice + direction) m^3 + node], x fastest.
-  std::function<void(std::int64_t first, std::int64_t count, double* out)> coordinates;
+  LatticeLayout layout;        ///< lists of copies may be empty
+  /// By unknown of the layout: its number in the solution. Empty: it is the same one.
+  HostVector<std::int32_t> numbers;
+  /// Where the node of an unknown of the solution is. Threads call it side by side.
+  std::function<std::array<double, 3>(std::int64_t number)> point;
   std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each material
   std::vector<std::int32_t> material;                     ///< of each lattice, an index of `coefficients`
 };

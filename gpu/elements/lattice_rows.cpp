@@ -1,9 +1,12 @@
 #include "gpu/elements/lattice_rows.hpp"
 
+#include "gpu/core/array.hpp"
 #include "gpu/core/csr_entries.hpp"
 #include "gpu/elements/lattice_operator.hpp"
 #include "gpu/formats/foreign_rows.hpp"
 #include "gpu/formats/lattice_half_cds.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/rim.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -41,29 +44,46 @@ CsrMatrix whole_rows(SharedLattices const& lattices, LatticeHalfCds const& matri
   return csr_of_entries(split.couplings->n_rows, n + n_ghosts, entries);
 }
 
-/// Returns the entries in own rows of a vector that is a sum over ranks. `parts` is what the lattices of this rank contribute to
-/// it, for own unknowns, then for ghosts. Collective.
-HostVector<double> sum_in_rows(Communicator& ranks, SharedLattices const& lattices, HostVector<double> const& parts) {
-  HostVector<double> sums(parts.begin(), parts.begin() + lattices.n_rows);
+/// Returns the entries in own rows of a vector that is a sum over ranks. `parts`, in the backend's memory, is what the lattices of
+/// this rank contribute to it, for own unknowns, then for ghosts. Collective.
+Array<double> sum_in_rows(Communicator& ranks, SharedLattices const& lattices, Context& context, Array<double> const& parts) {
+  auto const& kernels = kernels_for<RimKernels<double>>(context);
+  std::int64_t const n = lattices.n_rows;
+  std::vector<double> ghosts(static_cast<std::size_t>(lattices.layout.n_unknowns - n));
+  if (!ghosts.empty())
+    context.download(ghosts.data(), parts.data() + n, 8 * std::ssize(ghosts));
   RankLists<double> to;
-  auto ghost = parts.begin() + lattices.n_rows;
+  auto ghost = ghosts.begin();
   for (RankNeighbor const& neighbor : lattices.neighbors) {
     to[neighbor.rank].assign(ghost, ghost + neighbor.n_ghosts);
     ghost += neighbor.n_ghosts;
   }
   auto const come = swap_lists(ranks, to);
+  std::vector<std::int32_t> rows;  // that others add to
+  for (RankNeighbor const& neighbor : lattices.neighbors)
+    rows.insert(rows.end(), neighbor.sent.begin(), neighbor.sent.end());
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  Array<std::int32_t> const places(context, std::span<std::int32_t const>(rows));
+  Array<double> at_places(context, places.size()), result(context, n);
+  kernels.pack(context, places.size(), places.data(), parts.data(), at_places.data());
+  std::vector<double> sums(rows.size());
+  at_places.download(std::span<double>(sums));
   for (RankNeighbor const& neighbor : lattices.neighbors) {
     auto const& list = come[neighbor.rank];
     for (std::size_t i = 0; i < neighbor.sent.size(); ++i)
-      sums[static_cast<std::size_t>(neighbor.sent[i])] += list[i];
+      sums[static_cast<std::size_t>(std::lower_bound(rows.begin(), rows.end(), neighbor.sent[i]) - rows.begin())] += list[i];
   }
-  return sums;
+  at_places.upload(std::span<double const>(sums));
+  kernels.pack(context, n, nullptr, parts.data(), result.data());
+  kernels.put(context, places.size(), places.data(), at_places.data(), result.data());
+  return result;
 }
 
 }  // namespace
 
-LatticeRows rows_of_lattices(Communicator& ranks, SharedLattices& lattices, std::unique_ptr<Matrix> of_lattices,
-                             HostVector<double> const& rhs, std::span<std::uint8_t const> fixed) {
+LatticeRows rows_of_lattices(Communicator& ranks, SharedLattices& lattices, std::unique_ptr<Matrix> of_lattices, Field const& rhs,
+                             std::span<std::uint8_t const> fixed) {
   auto& matrix = static_cast<LatticeHalfCds&>(*of_lattices);
   std::int64_t const n = lattices.n_rows, n_inner = lattices.layout.n_inner(), n_ghosts = lattices.layout.n_unknowns - n;
   RowMap const rows(ranks, n, lattices.neighbors);
@@ -144,20 +164,21 @@ LatticeRows rows_of_lattices(Communicator& ranks, SharedLattices& lattices, std:
   result.block.rim_rows = whole_rows(lattices, matrix, split);
   matrix.keep_rows(n, false);
   result.block.local = std::move(of_lattices);
-  result.block.rhs = Field(sum_in_rows(ranks, lattices, rhs));
+  result.block.rhs = Field(sum_in_rows(ranks, lattices, matrix.context(), rhs.on(matrix.context())));
   return result;
 }
 
 BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<SharedLattices const> lattices, std::unique_ptr<Matrix> matrix,
-                             HostVector<double> const& rhs, HostVector<std::uint8_t> fixed) {
+                             Field const& rhs, HostVector<std::uint8_t> fixed) {
   std::unique_ptr<LatticeOperator> here(static_cast<LatticeOperator*>(matrix.release()));
-  Array<double> stored(here->context(), here->n_rows());
+  Context& context = here->context();
+  Array<double> stored(context, here->n_rows());
   here->diagonal(stored.data());
+  stored = sum_in_rows(ranks, *lattices, context, stored);
   HostVector<double> diagonal(static_cast<std::size_t>(stored.size()));
   stored.download(std::span<double>(diagonal));
-  diagonal = sum_in_rows(ranks, *lattices, diagonal);
   BlockSystem result;
-  result.rhs = Field(sum_in_rows(ranks, *lattices, rhs));
+  result.rhs = Field(sum_in_rows(ranks, *lattices, context, rhs.on(context)));
   auto couplings = std::make_shared<CsrMatrix>();
   couplings->n_columns = result.rim_rows.n_columns = lattices->layout.n_unknowns - lattices->n_rows;
   couplings->row_ptr.push_back(0);

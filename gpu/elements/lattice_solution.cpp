@@ -6,6 +6,7 @@
 #include "gpu/elements/element_system.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/quadrature.hpp"
+#include "gpu/kernels/rim.hpp"
 
 #include <algorithm>
 #include <array>
@@ -52,9 +53,6 @@ std::int64_t cells_at_once(Backend backend) {
   return std::int64_t{1} << (backend == Backend::cuda ? 24 : 16);
 }
 
-/// Bytes of coordinates that go to the backend together, at least those of a lattice.
-constexpr std::int64_t bytes_at_once = std::int64_t{1} << 24;
-
 }  // namespace
 
 LatticeSolution::LatticeSolution(Context& context, LatticeGeometry const& mesh, Array<double> coordinates)
@@ -65,20 +63,24 @@ LatticeSolution::LatticeSolution(Context& context, LatticeGeometry const& mesh, 
       coefficients_(mesh.coefficients) {
   elements_.lattices = lattices_.view();
   elements_.isoparametric = mesh.isoparametric;
-  std::int64_t const of_lattice = 3 * elements_.lattices.nodes_of_lattice(), n = mesh.layout.n_lattices,
-                     at_once = std::clamp<std::int64_t>(bytes_at_once / (8 * of_lattice), 1, n);
-  bool const known = coordinates_.size() > 0;
-  if (!known)
-    coordinates_ = Array<double>(context, of_lattice * n);
-  assert(coordinates_.size() == of_lattice * n);
-  elements_.coordinates = coordinates_.data();
-  HostVector<double> some(static_cast<std::size_t>(context.backend() == Backend::cpu || known ? 0 : of_lattice * at_once));
-  for (std::int64_t first = 0; first < n && !known; first += at_once) {
-    std::int64_t const count = std::min(at_once, n - first);
-    double* const to = coordinates_.data() + of_lattice * first;
-    mesh.coordinates(first, count, some.empty() ? to : some.data());
-    if (!some.empty())
-      context.upload(to, some.data(), 8 * of_lattice * count);
+  numbers_ = Array<std::int32_t>(context, std::span<std::int32_t const>(mesh.numbers));
+  std::int64_t const n = mesh.layout.n_unknowns;
+  if (coordinates_.size() > 0) {
+    assert(coordinates_.size() == 3 * elements_.n_values() &&
+           std::ssize(mesh.layout.copies) == std::ssize(mesh.layout.rim_unknowns));
+    elements_.coordinates = coordinates_.data();
+  } else {
+    points_ = Array<double>(context, 3 * n);
+    HostVector<double> on_host(static_cast<std::size_t>(context.backend() == Backend::cpu ? 0 : 3 * n));
+    double* const out = on_host.empty() ? points_.data() : on_host.data();
+#pragma omp parallel for schedule(static)
+    for (std::int64_t i = 0; i < n; ++i) {
+      auto const x = mesh.point(mesh.numbers.empty() ? i : mesh.numbers[static_cast<std::size_t>(i)]);
+      std::copy(x.begin(), x.end(), out + 3 * i);
+    }
+    if (!on_host.empty())
+      points_.upload(std::span<double const>(on_host));
+    elements_.node_points = points_.data();
   }
   for (std::size_t material = 0; material < coefficients_.size() && coefficients_.size() > 1; ++material) {
     std::vector<std::int32_t> numbers;
@@ -127,14 +129,10 @@ void LatticeSolution::refuse(LatticeList const& lattices, std::int64_t number, i
   auto lattice = static_cast<std::int32_t>(in_list);
   if (lattices.numbers != nullptr)
     context_.download(&lattice, lattices.numbers + in_list, 4);
-  // The one lattice as a mesh in host memory, and its map as the kernels have it.
-  HostVector<double> coordinates(static_cast<std::size_t>(3 * elements_.lattices.nodes_of_lattice()));
-  context_.download(coordinates.data(), elements_.coordinates + lattice * std::ssize(coordinates), 8 * std::ssize(coordinates));
-  LatticeElements host = elements_;
-  host.coordinates = coordinates.data();
-  lattice_solution::CellNodes const cell(host, {nullptr, 1}, number / of_cell % (n * n * n));
-  HostQuadrature const quadrature(points, host.lattices.order, host.map_order());
-  int const g = quadrature.view.map_order + 1, step = quadrature.view.order / quadrature.view.map_order;
+  std::vector<double> const nodes = kernels_.nodes_of_cell(context_, elements_, lattices, number / of_cell);
+  HostQuadrature const quadrature(points, elements_.lattices.order, elements_.map_order());
+  int const g = quadrature.view.map_order + 1, side = quadrature.view.order + 1,
+            step = quadrature.view.order / quadrature.view.map_order;
   auto const q = static_cast<int>(number % of_cell);
   std::array<int, 3> const at{q % points, q / points % points, q / (points * points)};
   double const *const value = quadrature.tables.data() + quadrature.view.map_value(), *const slope =
@@ -143,10 +141,13 @@ void LatticeSolution::refuse(LatticeList const& lattices, std::int64_t number, i
   std::array<double, 3> place{};
   double jacobian[9]{}, ignored[9];
   for (int d = 0; d < 3; ++d) {
-    double const origin = cell.coordinate(host, d, 0, 0, 0);
+    auto const coordinate = [&](int i, int j, int k) {
+      return nodes[static_cast<std::size_t>(3 * ((k * side + j) * side + i) + d)];
+    };
+    double const origin = coordinate(0, 0, 0);
     for (int a = 0; a < g * g * g; ++a) {
       std::array<int, 3> const node{a % g, a / g % g, a / (g * g)};
-      double const x = cell.coordinate(host, d, step * node[0], step * node[1], step * node[2]) - origin;
+      double const x = coordinate(step * node[0], step * node[1], step * node[2]) - origin;
       auto const product = [&](std::size_t along) {  // 3: of no derivative
         double result = x;
         for (std::size_t e = 0; e < 3; ++e)
@@ -159,10 +160,20 @@ void LatticeSolution::refuse(LatticeList const& lattices, std::int64_t number, i
     }
     place[static_cast<std::size_t>(d)] += origin;
   }
-  throw DataError(quantity, lattice, place, lattice_solution::cofactors_of(jacobian, ignored));
+  throw DataError(quantity, lattice, place, cofactors_of(jacobian, ignored));
+}
+
+double const* LatticeSolution::in_layout(double const* u, Array<double>& storage) const {
+  if (numbers_.size() == 0)
+    return u;
+  storage = Array<double>(context_, numbers_.size());
+  kernels_for<RimKernels<double>>(context_).pack(context_, numbers_.size(), numbers_.data(), u, storage.data());
+  return storage.data();
 }
 
 std::vector<ElementSolution::OfMaterial> LatticeSolution::of_materials(double const* u) const {
+  Array<double> storage;
+  u = in_layout(u, storage);
   std::vector<OfMaterial> result;
   for (std::size_t material = 0; material < coefficients_.size(); ++material) {
     LatticeList const lattices =
@@ -182,10 +193,19 @@ std::vector<ElementSolution::OfMaterial> LatticeSolution::of_materials(double co
 }
 
 ExtremeNodes LatticeSolution::first_places(double const* u, double low, double high) const {
-  return kernels_.first_places(context_, elements_, u, low, high);
+  Array<double> storage;
+  ExtremeNodes nodes = kernels_.first_places(context_, elements_, in_layout(u, storage), low, high);
+  for (std::int64_t* const node : {&nodes.low, &nodes.high})
+    if (std::int32_t number = 0; *node >= 0 && numbers_.size() > 0) {
+      context_.download(&number, numbers_.data() + *node, 4);
+      *node = number;
+    }
+  return nodes;
 }
 
 ElementSolution::Errors LatticeSolution::errors(double const* u, ExpressionCode const& exact, double shift, int points) const {
+  Array<double> storage;
+  u = in_layout(u, storage);
   Function const function = on_backend(exact);
   LatticeIntegrand integrand{u, function.function, shift};
   integrand.k[0].constant = 1;

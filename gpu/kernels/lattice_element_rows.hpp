@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/core/cofactors.hpp"
 #include "gpu/kernels/lattice_elements.hpp"
 
 #include <cmath>
@@ -61,16 +62,7 @@ public:
     POISSON_UNROLL
     for (int i = 0; i < 3; ++i)
       derivatives(i, qx, qy, qz, j + 3 * i);
-    c[0] = j[4] * j[8] - j[5] * j[7];
-    c[1] = j[5] * j[6] - j[3] * j[8];
-    c[2] = j[3] * j[7] - j[4] * j[6];
-    c[3] = j[2] * j[7] - j[1] * j[8];
-    c[4] = j[0] * j[8] - j[2] * j[6];
-    c[5] = j[1] * j[6] - j[0] * j[7];
-    c[6] = j[1] * j[5] - j[2] * j[4];
-    c[7] = j[2] * j[3] - j[0] * j[5];
-    c[8] = j[0] * j[4] - j[1] * j[3];
-    return j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+    return cofactors_of(j, c);
   }
 
 private:

@@ -21,6 +21,7 @@ struct LatticeElements {
   LatticeView lattices;                     ///< with three nodes a side or more
   bool isoparametric = false;               ///< cells are images of all their nodes, and not of their vertices alone
   double const* coordinates = nullptr;      ///< of the nodes: [(3 lattice + direction) m^3 + node], x fastest
+  double const* node_points = nullptr;      ///< where there are no such: the same by unknown, [3 unknown + direction]
   std::uint8_t const* fixed = nullptr;      ///< of the unknowns on rims: 1 where there is a Dirichlet value
   double const* fixed_value = nullptr;      ///< that value
   double const* rim_load = nullptr;         ///< of the unknowns on rims: what Neumann and Robin values contribute

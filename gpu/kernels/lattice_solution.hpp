@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/core/cofactors.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/core/expression_code.hpp"
 #include "gpu/core/host_device.hpp"
@@ -11,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 /// What is asked of a solution u of elements of order p on lattices, from its values at the unknowns. Pointers are in the backend's
 /// memory. Sums are added in a fixed order. Cells, nodes and coordinates are those of LatticeElements.
@@ -112,6 +114,10 @@ public:
   [[nodiscard]] virtual std::array<double, 3> place(Context& context, LatticeElements const& elements,
                                                     std::int64_t unknown) const = 0;
 
+  /// Where the (p + 1)^3 nodes of a cell are, 3 coordinates each, x fastest. Waits.
+  [[nodiscard]] virtual std::vector<double> nodes_of_cell(Context& context, LatticeElements const& elements,
+                                                          LatticeList const& lattices, std::int64_t cell) const = 0;
+
   static LatticeSolutionKernels const& cpu();
   static LatticeSolutionKernels const& cuda();
 };
@@ -153,18 +159,29 @@ struct CellNodes {
     return lattice * lattices.inner_of_lattice() + lattices.kind_first[(residue[2] * p + residue[1]) * p + residue[0]] +
            (std::int64_t{number[2]} * size[1] + number[1]) * size[0] + number[0];
   }
-  /// Coordinate d of that node.
-  [[nodiscard]] POISSON_HOST_DEVICE double coordinate(LatticeElements const& elements, int d, int a, int b, int c) const {
-    std::int64_t const m = elements.lattices.m;
-    return elements
-        .coordinates[(3 * lattice + d) * elements.lattices.nodes_of_lattice() + ((i[2] + c) * m + i[1] + b) * m + i[0] + a];
+  /// Where that node is.
+  POISSON_HOST_DEVICE void place(LatticeElements const& elements, int a, int b, int c, double (&x)[3]) const {
+    std::int64_t const m = elements.lattices.m, nodes = elements.lattices.nodes_of_lattice();
+    double const* from = elements.node_points;
+    if (from != nullptr)
+      from += 3 * unknown(elements, a, b, c);
+    else
+      from = elements.coordinates + 3 * lattice * nodes + ((i[2] + c) * m + i[1] + b) * m + i[0] + a;
+    std::int64_t const step = elements.node_points != nullptr ? 1 : nodes;
+    for (int d = 0; d < 3; ++d)
+      x[d] = from[d * step];
   }
 };
 
-/// Where the node of an unknown is.
+/// Where the node of an unknown is. Precondition: there are points by unknown, or the lists of copies are not empty.
 struct NodePlace {
   double x[3];
   POISSON_HOST_DEVICE NodePlace(LatticeElements const& elements, std::int64_t unknown) {
+    if (elements.node_points != nullptr) {
+      for (int d = 0; d < 3; ++d)
+        x[d] = elements.node_points[3 * unknown + d];
+      return;
+    }
     LatticeView const& lattices = elements.lattices;
     std::int64_t const on_rim = unknown - lattices.n_inner();
     LatticeView::Node node{};
@@ -202,20 +219,6 @@ struct FirstNode {
     add(FirstNode{{place.x[0], place.x[1], place.x[2]}, at});
   }
 };
-
-/// det(J) and det(J) J^-T from the Jacobian matrix, both row by row.
-inline POISSON_HOST_DEVICE double cofactors_of(double const (&j)[9], double (&c)[9]) {
-  c[0] = j[4] * j[8] - j[5] * j[7];
-  c[1] = j[5] * j[6] - j[3] * j[8];
-  c[2] = j[3] * j[7] - j[4] * j[6];
-  c[3] = j[2] * j[7] - j[1] * j[8];
-  c[4] = j[0] * j[8] - j[2] * j[6];
-  c[5] = j[1] * j[6] - j[0] * j[7];
-  c[6] = j[1] * j[5] - j[2] * j[4];
-  c[7] = j[2] * j[3] - j[0] * j[5];
-  c[8] = j[0] * j[4] - j[1] * j[3];
-  return j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
-}
 
 }  // namespace lattice_solution
 

@@ -70,7 +70,7 @@ struct AtPoint {
 // Two functions, neither of which returns a struct: what a loop over lanes declares itself, but for numbers, stays in memory.
 [[gnu::always_inline]] inline double cofactors_of(AtPoint const& at, int l, double (&c)[9]) {
   auto const& j = at.jacobian;
-  return lattice_solution::cofactors_of({j[0][l], j[1][l], j[2][l], j[3][l], j[4][l], j[5][l], j[6][l], j[7][l], j[8][l]}, c);
+  return poisson::cofactors_of({j[0][l], j[1][l], j[2][l], j[3][l], j[4][l], j[5][l], j[6][l], j[7][l], j[8][l]}, c);
 }
 /// det(J).
 [[gnu::always_inline]] inline double determinant_of(AtPoint const& at, int l) {
@@ -99,7 +99,7 @@ public:
         needs_places_(!integrand.exact.is_constant() || std::any_of(integrand.k.begin(), integrand.k.begin() + integrand.components,
                                                                     [](PlaceFunction const& k) { return !k.is_constant(); })) {
     auto const n = static_cast<std::size_t>(std::max(quadrature.order, quadrature.map_order) + 1), m = static_cast<std::size_t>(m_);
-    nodes_.resize(n * n * n * lanes);
+    nodes_.resize(3 * n * n * n * lanes);
     lines_.resize(2 * n * n * m * lanes);
     planes_.resize(3 * n * m * m * lanes);
     std::size_t const of_points = m * m * m * lanes;
@@ -174,22 +174,27 @@ private:
     double const *const value = table(quadrature_.map_value()), *const slope = table(quadrature_.map_derivative());
     double *const lines = lines_.data(), *const lines_by_x = lines + of_lines;
     double *const planes = planes_.data(), *const planes_by_x = planes + of_planes, *const planes_by_y = planes_by_x + of_planes;
+    std::int64_t const of_direction = std::int64_t{n} * n * n * lanes;
+    double origin[lanes][3];
+    for (int l = 0; l < lanes; ++l) {
+      CellNodes const cell = nodes_of(l);
+      // Nodes count from the first one, so that derivatives lose no digits where a cell is far from the origin.
+      cell.place(elements_, 0, 0, 0, origin[l]);
+      double* to = nodes_.data() + l;
+      for (int c = 0; c < n; ++c)
+        for (int b = 0; b < n; ++b)
+          for (int a = 0; a < n; ++a, to += lanes) {
+            double x[3];
+            cell.place(elements_, step * a, step * b, step * c, x);
+            for (int d = 0; d < 3; ++d)
+              to[d * of_direction] = x[d] - origin[l][d];
+          }
+    }
     for (std::size_t d = 0; d < 3; ++d) {
-      double origin[lanes];
-      for (int l = 0; l < lanes; ++l) {
-        CellNodes const cell = nodes_of(l);
-        auto const direction = static_cast<int>(d);
-        // Nodes count from the first one, so that derivatives lose no digits where a cell is far from the origin.
-        origin[l] = cell.coordinate(elements_, direction, 0, 0, 0);
-        double* to = nodes_.data() + l;
-        for (int c = 0; c < n; ++c)
-          for (int b = 0; b < n; ++b)
-            for (int a = 0; a < n; ++a, to += lanes)
-              *to = cell.coordinate(elements_, direction, step * a, step * b, step * c) - origin[l];
-      }
+      double const* const nodes = nodes_.data() + static_cast<std::int64_t>(d) * of_direction;
       std::int64_t const line = std::int64_t{m_} * lanes, plane = line * m_;
-      contract(std::int64_t{n} * n, n, m_, lanes, value, nodes_.data(), lines);
-      contract(std::int64_t{n} * n, n, m_, lanes, slope, nodes_.data(), lines_by_x);
+      contract(std::int64_t{n} * n, n, m_, lanes, value, nodes, lines);
+      contract(std::int64_t{n} * n, n, m_, lanes, slope, nodes, lines_by_x);
       contract(n, n, m_, line, value, lines, planes);
       contract(n, n, m_, line, value, lines_by_x, planes_by_x);
       contract(n, n, m_, line, slope, lines, planes_by_y);
@@ -201,7 +206,7 @@ private:
       contract(1, n, m_, plane, value, planes, places_[d].data());
       for (std::size_t i = 0; i < places_[d].size(); i += lanes)
         for (int l = 0; l < lanes; ++l)
-          places_[d][i + static_cast<std::size_t>(l)] += origin[l];
+          places_[d][i + static_cast<std::size_t>(l)] += origin[l][d];
     }
   }
 
@@ -371,6 +376,18 @@ public:
   std::array<double, 3> place(Context&, LatticeElements const& elements, std::int64_t unknown) const override {
     NodePlace const at(elements, unknown);
     return {at.x[0], at.x[1], at.x[2]};
+  }
+
+  std::vector<double> nodes_of_cell(Context&, LatticeElements const& elements, LatticeList const& lattices,
+                                    std::int64_t cell) const override {
+    CellNodes const nodes(elements, lattices, cell);
+    std::vector<double> result;
+    for (int n = elements.lattices.order + 1, i = 0; i < n * n * n; ++i) {
+      double x[3];
+      nodes.place(elements, i % n, i / n % n, i / (n * n), x);
+      result.insert(result.end(), x, x + 3);
+    }
+    return result;
   }
 };
 

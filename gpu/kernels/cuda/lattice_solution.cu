@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <vector>
 
 namespace poisson {
 
@@ -130,14 +131,14 @@ __global__ void __launch_bounds__(threads)
       high = fmax(high, at_node);
     }
     double origin[3];
-#pragma unroll
-    for (int d = 0; d < 3; ++d)
-      origin[d] = cell.coordinate(elements, d, 0, 0, 0);
-    for (int i = first_item; i < g * g * g; i += items)
+    cell.place(elements, 0, 0, 0, origin);
+    for (int i = first_item; i < g * g * g; i += items) {
+      double x[3];
+      cell.place(elements, step * (i % g), step * (i / g % g), step * (i / (g * g)), x);
 #pragma unroll
       for (int d = 0; d < 3; ++d)
-        shared.map[(d * g * g * g + i) * cells + own] =
-            cell.coordinate(elements, d, step * (i % g), step * (i / g % g), step * (i / (g * g))) - origin[d];
+        shared.map[(d * g * g * g + i) * cells + own] = x[d] - origin[d];
+    }
     __syncthreads();
     auto const place_of = [&](int qx, int qy, int qz, double(&x)[3]) {
 #pragma unroll
@@ -171,7 +172,7 @@ __global__ void __launch_bounds__(threads)
       for (int d = 0; d < 3; ++d)
         differentiated(g, map_value + qx * g, map_value + qy * g, map_value + qz * g, map_slope + qx * g, map_slope + qy * g,
                        map_slope + qz * g, shared.map + d * g * g * g * cells + own, cells, j + 3 * d);
-      double const determinant = lattice_solution::cofactors_of(j, c);
+      double const determinant = cofactors_of(j, c);
       if (!(determinant > 0))
         cuda::keep_lowest(&found->inverted, number * points + q);
       double x[3] = {0, 0, 0}, k[3];
@@ -260,6 +261,18 @@ __global__ void place_kernel(__grid_constant__ LatticeElements const elements, s
   NodePlace const at(elements, unknown);
   for (int d = 0; d < 3; ++d)
     x[d] = at.x[d];
+}
+
+__global__ void nodes_of_cell_kernel(__grid_constant__ LatticeElements const elements, LatticeList const lattices,
+                                     std::int64_t number, double* nodes) {
+  CellNodes const cell(elements, lattices, number);
+  int const n = elements.lattices.order + 1;
+  for (int i = static_cast<int>(threadIdx.x); i < n * n * n; i += static_cast<int>(blockDim.x)) {
+    double x[3];
+    cell.place(elements, i % n, i / n % n, i / (n * n), x);
+    for (int d = 0; d < 3; ++d)
+      nodes[3 * i + d] = x[d];
+  }
 }
 
 /// Blocks for n items that threads take in turns.
@@ -352,6 +365,17 @@ public:
     POISSON_CUDA_CHECK(cudaGetLastError());
     std::array<double, 3> result{};
     x.download(result);
+    return result;
+  }
+
+  std::vector<double> nodes_of_cell(Context& context, LatticeElements const& elements, LatticeList const& lattices,
+                                    std::int64_t cell) const override {
+    std::int64_t const n = elements.lattices.order + 1;
+    Array<double> nodes(context, 3 * n * n * n);
+    nodes_of_cell_kernel<<<1, threads, 0, cuda::of(context).stream()>>>(elements, lattices, cell, nodes.data());
+    POISSON_CUDA_CHECK(cudaGetLastError());
+    std::vector<double> result(static_cast<std::size_t>(nodes.size()));
+    nodes.download(std::span<double>(result));
     return result;
   }
 };

@@ -236,6 +236,20 @@ TEST(BoundaryFlux, OnlyValuesNearTheBoundaryAreNeeded) {
             EXPECT_EQ(found.at(id).max, expected.max) << which << ", boundary " << id;
           }
           EXPECT_TRUE(refinements < 3 || asked < u.size()) << which;
+          // Of some unknowns, as ranks ask: the residuals of these, or none.
+          for (int const every : {3, 0}) {
+            std::vector<std::uint8_t> counted(u.size(), 0);
+            for (std::size_t i = 0; i < counted.size() && every > 0; ++i)
+              counted[i] = i % static_cast<std::size_t>(every) == 0 ? 1 : 0;
+            auto const of_some =
+                discretization.fluxes_near_boundary(near(u), extended ? near(low) : ValuesOfUnknowns(), counted).boundaries;
+            for (auto const& [id, expected] :
+                 discretization.residual_fluxes(u, counted, extended ? std::span<double const>(low) : std::span<double const>())
+                     .boundaries) {
+              EXPECT_NEAR(of_some.at(id).flux, expected.flux, 1e-10) << which << ", boundary " << id << " of some";
+              EXPECT_NEAR(of_some.at(id).area, expected.area, 1e-12) << which << ", boundary " << id << " of some";
+            }
+          }
         }
       }
   }

@@ -57,8 +57,8 @@ struct BoxWithConditions {
     for (bool const extended : {false, true}) {
       std::span<double const> const u_low = extended ? std::span<double const>(low) : std::span<double const>();
       auto const expected = boundary_fluxes(space, element, *data, u, {}, u_low).boundaries;
-      auto const found =
-          box_boundary_fluxes(space, element, *data, nodes_among(space, u), extended ? nodes_among(space, low) : NodesOfBox());
+      auto const found = box_boundary_fluxes(space, element, *data, nodes_among(space, values_among(u)),
+                                             extended ? nodes_among(space, values_among(low)) : NodesOfBox());
       ASSERT_EQ(found.size(), expected.size()) << which;
       for (auto const& [id, flux] : expected) {
         BoundaryFlux const& of = found.at(id);
@@ -74,7 +74,7 @@ struct BoxWithConditions {
   /// What parts of the box have must be the whole.
   void expect_parts_add_up(int n_parts, std::string const& which) const {
     std::vector<double> const u = values();
-    NodesOfBox const of_whole = nodes_among(space, u);
+    NodesOfBox const of_whole = nodes_among(space, values_among(u));
     auto const expected = box_boundary_fluxes(space, element, *data, of_whole);
     BoxPartition const partition(space.box->cells, space.order, n_parts);
     std::map<unsigned, BoundaryFlux> found;

@@ -81,10 +81,9 @@ struct Mesh {
     LatticeGeometry result;
     result.isoparametric = asked.isoparametric;
     result.layout = box.layout;
-    auto const of_lattice = static_cast<std::ptrdiff_t>(std::ssize(coordinates) / box.layout.n_lattices);
-    result.coordinates = [this, of_lattice](std::int64_t first, std::int64_t count, double* out) {
-      std::copy_n(coordinates.begin() + first * of_lattice, count * of_lattice, out);
-    };
+    std::vector<Point> points(static_cast<std::size_t>(n()));
+    for_nodes([&](std::int32_t unknown, Point const& x) { points[static_cast<std::size_t>(unknown)] = x; });
+    result.point = [points](std::int64_t unknown) { return points[static_cast<std::size_t>(unknown)]; };
     for (auto const& of : k) {
       result.coefficients.emplace_back();
       for (Data const& component : of)
@@ -330,9 +329,10 @@ TYPED_TEST(LatticeSolutionOn, TellsWhereTheDataAreNotAdmissible) {
   for (std::int32_t const order : {1, 2}) {
     Mesh mesh({{2, 1, 1}, 2, order, order == 2, false, 1});
     Array<double> const u = this->upload(random_vector(mesh.n(), 3));
-    auto const error_of = [&](ExpressionCode const& exact) {
+    auto const error_of = [&](ExpressionCode const& exact, bool by_unknown = true) {
       try {
-        static_cast<void>(this->solution(mesh).errors(u.data(), exact, 0, order + 2));
+        LatticeSolution const asked(*this->context, mesh.geometry(), by_unknown ? Array<double>() : this->upload(mesh.coordinates));
+        static_cast<void>(asked.errors(u.data(), exact, 0, order + 2));
       } catch (DataError const& error) {
         return std::optional(error);
       }
@@ -355,12 +355,67 @@ TYPED_TEST(LatticeSolutionOn, TellsWhereTheDataAreNotAdmissible) {
     std::int64_t const of_lattice = std::ssize(mesh.coordinates) / 2;
     for (std::int64_t i = of_lattice; i < of_lattice + of_lattice / 3; ++i)
       mesh.coordinates[static_cast<std::size_t>(i)] = 3 - mesh.coordinates[static_cast<std::size_t>(i)];
-    auto const inverted = error_of(sine(0, 1).code);
+    auto const inverted = error_of(sine(0, 1).code, false);
     ASSERT_TRUE(inverted);
     EXPECT_EQ(inverted->quantity, DataError::Quantity::determinant);
     EXPECT_EQ(inverted->part, 1);
     EXPECT_LT(inverted->value, 0);
     EXPECT_GT(inverted->at[0], 0.8);
+    LatticeGeometry mirrored = mesh.geometry();
+    mirrored.point = [point = mirrored.point](std::int64_t unknown) {
+      Point const x = point(unknown);
+      return Point{3 - x[0], x[1], x[2]};
+    };
+    EXPECT_THROW(static_cast<void>(LatticeSolution(*this->context, mirrored).of_materials(u.data())), DataError);
+  }
+}
+
+/// As on a rank: unknowns in another order, and some of which no cell is here.
+TYPED_TEST(LatticeSolutionOn, TakesUnknownsInAnyOrder) {
+  for (LatticeCase const& c : cases()) {
+    SCOPED_TRACE(c.text());
+    Mesh const mesh(c);
+    LatticeGeometry const own = mesh.geometry();
+    LatticeGeometry other = own;
+    std::int64_t const n = mesh.n(), more = 5;
+    std::vector<double> const u = random_vector(n, 11);
+    std::vector<double> in_order(static_cast<std::size_t>(n + more), 100.0);
+    std::vector<std::int64_t> of_number(in_order.size(), -1);
+    other.layout.n_unknowns = n + more;
+    other.layout.copy_offsets = {};
+    other.layout.copies = {};
+    for (std::int64_t i = 0; i < n + more; ++i) {
+      std::int64_t const number = (i * 7 + 3) % (n + more);
+      other.numbers.push_back(static_cast<std::int32_t>(number));
+      if (i < n) {
+        in_order[static_cast<std::size_t>(number)] = u[static_cast<std::size_t>(i)];
+        of_number[static_cast<std::size_t>(number)] = i;
+      }
+    }
+    if ((n + more) % 7 == 0)
+      continue;  // 7 i takes no number twice elsewhere
+    other.point = [&](std::int64_t number) {
+      std::int64_t const i = of_number[static_cast<std::size_t>(number)];
+      return i < 0 ? Point{9, 9, 9} : own.point(i);
+    };
+    LatticeSolution const asked(*this->context, other), expected(*this->context, own);
+    Array<double> const on_backend = this->upload(in_order), as_they_are = this->upload(u);
+    auto const found = asked.of_materials(on_backend.data()), of_own = expected.of_materials(as_they_are.data());
+    for (std::size_t i = 0; i < of_own.size(); ++i) {
+      EXPECT_EQ(found[i].volume, of_own[i].volume);
+      EXPECT_EQ(found[i].u, of_own[i].u);
+      EXPECT_EQ(found[i].gradients, of_own[i].gradients);
+      EXPECT_EQ(found[i].max, of_own[i].max);
+    }
+    double const low = *std::min_element(u.begin(), u.end());
+    ExtremeNodes const places = asked.first_places(on_backend.data(), low, 1000);
+    ASSERT_GE(places.low, 0);
+    EXPECT_EQ(of_number[static_cast<std::size_t>(places.low)], expected.first_places(as_they_are.data(), low, 1000).low);
+    EXPECT_EQ(places.high, -1);
+    auto const errors = asked.errors(on_backend.data(), sine(0, 1).code, 0.5, c.order + 1),
+               of_errors = expected.errors(as_they_are.data(), sine(0, 1).code, 0.5, c.order + 1);
+    EXPECT_EQ(errors.squares, of_errors.squares);
+    EXPECT_EQ(errors.squares_of_gradients, of_errors.squares_of_gradients);
   }
 }
 
@@ -368,7 +423,7 @@ TYPED_TEST(LatticeSolutionOn, TakesCoordinatesThatAreThere) {
   Mesh const mesh({{2, 1, 1}, 3, 2, true, false, 1});
   Array<double> const u = this->upload(random_vector(mesh.n(), 4));
   LatticeGeometry without = mesh.geometry();
-  without.coordinates = nullptr;
+  without.point = nullptr;
   LatticeSolution const asked(*this->context, without, this->upload(mesh.coordinates));
   auto const found = asked.of_materials(u.data()), expected = this->solution(mesh).of_materials(u.data());
   EXPECT_EQ(found.front().volume, expected.front().volume);

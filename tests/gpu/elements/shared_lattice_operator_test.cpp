@@ -109,7 +109,7 @@ RankOperator rank_operator(SharedMesh const& which, LatticeReference const& of, 
   result.problem = part_of(of.problem, result.share);
   LatticeSystem system(context, result.problem, Format::matrix_free);
   auto lattices = std::make_shared<SharedLattices>(result.share.lattices);
-  HostVector<double> const rhs = system.take_rhs().take_host();
+  Field const rhs = system.take_rhs();
   BlockSystem block = rows_of_operator(ranks, lattices, system.take_matrix(), rhs, result.problem.fixed);
   result.rhs = block.rhs.take_host();
   result.matrix = std::make_unique<RankMatrix>(std::move(block.local), block.rows, lattices->neighbors, ranks, lattices);

@@ -73,7 +73,7 @@ RankCase rank_case(Shared const& which, Communicator& ranks, Context& context) {
   LatticeRows rows = rows_of_lattices(ranks, *lattices,
                                       LatticeHalfCds::from_diagonals(context, LatticeArrays(context, lattices->layout),
                                                                      Array<double>(context, std::span<double const>(values))),
-                                      HostVector<double>(static_cast<std::size_t>(lattices->layout.n_unknowns), 1.0), fixed);
+                                      Field(HostVector<double>(static_cast<std::size_t>(lattices->layout.n_unknowns), 1.0)), fixed);
   result.emptied = rows.emptied;
   result.rim_rows = rows.block.rim_rows;
   result.rim = rows.block.rows.rim;
