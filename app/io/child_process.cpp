@@ -42,7 +42,9 @@ pid_t start(ChildProcess const& child) {
     close(log);
     for (auto const& [name, value] : child.environment)
       setenv(name.c_str(), value.c_str(), 1);
-    std::exit(child.body());  // which flushes; objects on the stack, this process's locks among them, stay as they are
+    int const code = child.body();
+    flush_output();
+    _exit(code);  // objects of this process, its locks among them, stay as they are
   }
   int const error = errno;
   if (input >= 0)

@@ -167,7 +167,7 @@ void ResultsDirectory::open(bool overwrite, bool own) {
                                                  "' is of an earlier run that did not end; choose another directory with --output "
                                                  "DIR, or replace it with --overwrite");
     }
-  if (int const error = try_to_write(path_); error != 0)
+  if (int const error = own ? 0 : try_to_write(path_); error != 0)
     throw EnvironmentError("cannot write to the results directory " + place + ": " + std::strerror(error));
   auto known = names_;
   for (auto const& list : {lock_->left_over(), earlier_})
@@ -177,6 +177,7 @@ void ResultsDirectory::open(bool overwrite, bool own) {
   if (lock_->held())
     remove_parts(path_, there, known);
   lock_->announce(known);
+  written_ = std::chrono::steady_clock::now();
   watch();
 }
 
@@ -203,7 +204,8 @@ void ResultsDirectory::ensure_writable() {
   bool const gone = stat(path_.c_str(), &now) != 0 && (errno == ENOENT || errno == ENOTDIR);
   bool const another =
       !gone && descriptor_ >= 0 && fstat(descriptor_, &opened) == 0 && (opened.st_ino != now.st_ino || opened.st_dev != now.st_dev);
-  int error = gone ? ENOENT : another ? 0 : try_to_write(path_);
+  bool const tried = std::chrono::steady_clock::now() - written_ < std::chrono::seconds(1);
+  int error = gone ? ENOENT : another || tried ? 0 : try_to_write(path_);
   if (!another && (error == 0 || error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE))
     return;  // a full disk has room for some files, perhaps, and tells of the others
   std::string const place = "'" + path_.string() + "'";
@@ -238,6 +240,7 @@ void ResultsDirectory::ensure_writable() {
 
 bool ResultsDirectory::write_record(std::string const& text) {
   if (try_write(record_, [&](fs::path const& path) { output::write_text_file(path, text); })) {
+    output::sync_directory(path_);
     remove_stale();
     return true;
   }
@@ -257,6 +260,7 @@ void ResultsDirectory::require_free(std::string const& name) const {
 }
 
 void ResultsDirectory::listed(std::string const& name) {
+  written_ = std::chrono::steady_clock::now();
   if (!contains(files_, name))
     files_.push_back(name);
 }

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -28,7 +29,7 @@ public:
   /// results of an earlier run and `overwrite` is false, or when a file of these names exists that no earlier run has written;
   /// EnvironmentError when the directory cannot be created or written to. So these errors occur before the solve and not after it.
   /// `own`: the program created the directory for itself, as those of a sweep's cases. Files of these names in it may then be
-  /// replaced whether a record lists them or not.
+  /// replaced whether a record lists them or not, and something has just been written there, as a case's log.
   ResultsDirectory(std::filesystem::path path, std::string record, std::vector<std::string> names, bool overwrite,
                    bool own = false);
   ResultsDirectory(ResultsDirectory const&) = delete;
@@ -61,11 +62,12 @@ public:
       return false;
     }
   }
-  /// To be called before a stage that writes. If the directory was removed meanwhile, creates it again; if that fails, or it is not
-  /// writable any more, continues in a temporary directory. Both set failure(), which tells the user where the results are.
+  /// To be called before a stage that writes, which costs nothing right after another one has written. If the directory was removed
+  /// meanwhile, creates it again; if that fails, or it is not writable any more, continues in a temporary directory. Both set
+  /// failure(), which tells the user where the results are.
   void ensure_writable();
-  /// Writes the record, after all other files. If that fails, removes the record of an earlier run, which is no longer valid.
-  /// Returns whether it was written.
+  /// Writes the record, after all other files, and brings the names of all to disk. If that fails, removes the record of an earlier
+  /// run, which is no longer valid. Returns whether it was written.
   bool write_record(std::string const& text);
 
   /// Names of the files that were written, in order, the record included.
@@ -92,7 +94,8 @@ private:
   std::exception_ptr failure_;
   std::vector<std::string> earlier_;  ///< files here that an earlier run of ours has written
   std::optional<output::DirectoryLock> lock_;
-  int descriptor_ = -1;  ///< of the folder, to know it again
+  int descriptor_ = -1;                              ///< of the folder, to know it again
+  std::chrono::steady_clock::time_point written_{};  ///< when something was last written there
   bool created_ = false;
 };
 

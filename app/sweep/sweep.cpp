@@ -360,7 +360,9 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
     if (!cases[i].configuration)
       console.line("  case " + std::to_string(i) + " (" + values_text(cases[i], config.sweep.axes) +
                    ") is not valid, and is not run: " + cases[i].error);
-  load_libraries(config);  // once, for all cases
+  // Once, for all cases, which are copies of this process.
+  load_libraries(config);
+  static_cast<void>(cpu_description());
   run_cases(cases, waiting, configuration, options, jobs, devices, console);
   return summarize(cases, config, given.run, directory, console,
                    {interrupted_code(), "  The sweep is not complete; --resume does what is missing.", ""});

@@ -147,7 +147,7 @@ void take_threads(int threads, int spare) {
 
 int usable_threads() {
   int const affinity = omp_get_num_procs();
-  int const quota = cgroup_quota();
+  static int const quota = cgroup_quota();
   return quota > 0 && quota < affinity ? quota : affinity;
 }
 

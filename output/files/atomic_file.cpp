@@ -9,6 +9,7 @@
 #include <sstream>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 namespace poisson::output {
 
@@ -46,11 +47,9 @@ AtomicFile::AtomicFile(std::filesystem::path final_path) : final_(std::move(fina
     std::ostringstream name;
     name << '.' << final_.filename().string() << '.' << std::to_string(::getpid()) << '-' << std::to_string(counter++) << ".part";
     temporary_ = final_.parent_path() / name.str();
-    int const descriptor = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0) {
-      ::close(descriptor);
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ >= 0)
       return;
-    }
     if (errno != EEXIST && errno != EINTR)
       throw_write_error(final_, errno);
   }
@@ -58,36 +57,44 @@ AtomicFile::AtomicFile(std::filesystem::path final_path) : final_(std::move(fina
 }
 
 AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0)
+    ::close(descriptor_);
   if (!committed_)
     ::unlink(temporary_.c_str());
 }
 
+void AtomicFile::write(std::string_view text) {
+  while (!text.empty()) {
+    auto const written = ::write(descriptor_, text.data(), text.size());
+    if (written > 0)
+      text.remove_prefix(static_cast<std::size_t>(written));
+    else if (written == 0 || errno != EINTR)
+      throw_write_error(final_, written == 0 ? ENOSPC : errno);
+  }
+}
+
 void AtomicFile::commit() {
-  int const descriptor = ::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
-    throw_write_error(final_, errno);
-  int const failed = ::fsync(descriptor) != 0 ? errno : 0;
-  ::close(descriptor);
+  int failed = ::fsync(descriptor_) != 0 ? errno : 0;  // also of what others have written by the file's name
+  if (::close(std::exchange(descriptor_, -1)) != 0 && failed == 0 && errno != EINTR)
+    failed = errno;
   if (failed != 0 && failed != EINVAL)  // EINVAL: this file system cannot sync
     throw_write_error(final_, failed);
   if (::rename(temporary_.c_str(), final_.c_str()) != 0)
     throw_write_error(final_, errno);
   committed_ = true;
-  // The name is on disk only with its directory; some file systems refuse that, and the data are safe all the same.
-  auto const parent = final_.parent_path();
-  int const directory = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory >= 0) {
-    ::fsync(directory);
-    ::close(directory);
+}
+
+void sync_directory(std::filesystem::path const& directory) noexcept {
+  int const descriptor = ::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor >= 0) {
+    ::fsync(descriptor);
+    ::close(descriptor);
   }
 }
 
 void write_text_file(std::filesystem::path const& path, std::string_view text) {
   AtomicFile file(path);
-  FileBuffer buffer(file.temporary_path());
-  buffer.sputn(text.data(), static_cast<std::streamsize>(text.size()));
-  if (int const error = buffer.close(); error != 0)
-    throw_write_error(path, error);
+  file.write(text);
   file.commit();
 }
 

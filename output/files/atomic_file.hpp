@@ -10,9 +10,9 @@
 
 namespace poisson::output {
 
-/// Replaces a file atomically: the new one appears under its final name only when `commit` has written every byte to disk. Writers
-/// that open files by name (VTK, Cairo) write to temporary_path() in the same directory. Without commit the destructor removes that
-/// file.
+/// Replaces a file atomically: the new one appears under its final name only when `commit` has written every byte to disk; the name
+/// is on disk after sync_directory. Writers that open files by name (HDF5, FileBuffer) write to temporary_path() in the same
+/// directory. Without commit the destructor removes that file.
 class AtomicFile {
 public:
   /// Creates the temporary file, empty. Throws EnvironmentError when that fails.
@@ -22,13 +22,20 @@ public:
   ~AtomicFile();
 
   [[nodiscard]] std::filesystem::path const& temporary_path() const noexcept { return temporary_; }
+  /// Writes at the end of what was written by this before. Throws EnvironmentError.
+  void write(std::string_view text);
   /// Syncs and renames. Throws EnvironmentError naming the final path and the system's reason.
   void commit();
 
 private:
   std::filesystem::path final_, temporary_;
+  int descriptor_ = -1;
   bool committed_ = false;
 };
+
+/// Brings the names of the files in a directory to disk, as far as its file system does that. Where it does not the files are safe
+/// all the same.
+void sync_directory(std::filesystem::path const& directory) noexcept;
 
 /// Writes the whole text through an AtomicFile. Throws EnvironmentError.
 void write_text_file(std::filesystem::path const& path, std::string_view text);

@@ -20,7 +20,7 @@ namespace poisson {
 
 namespace {
 
-std::string cpu_name() {
+std::string read_cpu_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
     if (line.rfind("model name", 0) == 0)
@@ -41,7 +41,8 @@ std::int64_t available_memory() {
 
 DeviceDescription cpu_description() {
   DeviceDescription result;
-  result.name = cpu_name();
+  static std::string const name = read_cpu_name();
+  result.name = name;
   result.multiprocessors = usable_threads();
   result.memory_total = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   result.memory_free = available_memory();
