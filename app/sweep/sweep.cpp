@@ -356,10 +356,11 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
                (options.resume ? (config.sweep.until ? ", at most " : ", ") + std::to_string(to_do) + " to do" : ""));
   for (std::string const& warning : configuration.warnings())
     console.warning(warning);
-  for (std::size_t i = 0; i < cases.size(); ++i)
-    if (!cases[i].configuration)
-      console.line("  case " + std::to_string(i) + " (" + values_text(cases[i], config.sweep.axes) +
-                   ") is not valid, and is not run: " + cases[i].error);
+  for (auto const& [error, numbers] : reasons_of_failures(cases))
+    console.line(numbers.size() == 1
+                     ? "  case " + std::to_string(numbers[0]) + " (" + values_text(cases[numbers[0]], config.sweep.axes) +
+                           ") is not valid, and is not run: " + error
+                     : "  cases " + ranges_text(numbers) + " are not valid, and are not run: " + error);
   // Once, for all cases, which are copies of this process.
   load_libraries(config);
   static_cast<void>(cpu_description());

@@ -169,12 +169,14 @@ public:
         table.head.emplace_back(name);
     for (std::size_t i = n_own_; i < quantities_.size(); ++i)
       table.head.push_back(quantities_[i].name);
-    page.heading("Cases against each other");
     std::vector<std::size_t> shown;
     std::size_t const first = n_own_ > 0 ? 1 + axes_.size() : table.head.size() - quantities_.size();
     for (std::size_t q = 0; q < std::min<std::size_t>(n_own_ > 0 ? n_own_ : quantities_.size(), 4); ++q)
       shown.push_back(first + q);
-    page.explore(axes_.size(), shown);
+    if (std::count_if(cases_.begin(), cases_.end(), [](SweepCase const& c) { return c.result.is_object(); }) > 1) {
+      page.heading("Cases against each other");
+      page.explore(axes_.size(), shown);
+    }
     page.heading("Cases");
     for (std::size_t i = 0; i < cases_.size(); ++i)
       table.rows.push_back(row_of(i));

@@ -108,7 +108,7 @@ std::string status_of(SweepCase const& c) {
   return c.left_out ? "left out" : c.exit_code >= 0 ? "failed" : c.writer.empty() ? "not run" : "running";
 }
 
-std::vector<std::string> failures_text(std::span<SweepCase const> cases) {
+std::vector<std::pair<std::string, std::vector<std::size_t>>> reasons_of_failures(std::span<SweepCase const> cases) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> reasons;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (cases[i].error.empty())
@@ -118,8 +118,12 @@ std::vector<std::string> failures_text(std::span<SweepCase const> cases) {
       found = reasons.insert(found, {cases[i].error, {}});
     found->second.push_back(i);
   }
+  return reasons;
+}
+
+std::vector<std::string> failures_text(std::span<SweepCase const> cases) {
   std::vector<std::string> lines;
-  for (auto const& [error, numbers] : reasons)
+  for (auto const& [error, numbers] : reasons_of_failures(cases))
     lines.push_back((numbers.size() == 1 ? "case " : "cases ") + ranges_text(numbers) + " failed: " + error);
   return lines;
 }

@@ -10,6 +10,7 @@
 #include <exception>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// What a sweep says when its cases are done: sweep.csv, sweep.json, the list for ParaView, and the tables on the terminal.
@@ -26,7 +27,9 @@ struct SweepAnalysis {
 /// "converged", or why a case has no such status: "failed", "running", "not run", "left out".
 [[nodiscard]] std::string status_of(SweepCase const& c);
 
-/// Why cases have no result, each reason once: "cases 3-5 failed: ...".
+/// Why cases have no result, each reason once, with their numbers.
+[[nodiscard]] std::vector<std::pair<std::string, std::vector<std::size_t>>> reasons_of_failures(std::span<SweepCase const> cases);
+/// The same as texts: "cases 3-5 failed: ...".
 [[nodiscard]] std::vector<std::string> failures_text(std::span<SweepCase const> cases);
 
 /// How the sweep ended, as sweep.json has it.

@@ -306,3 +306,8 @@ def test_equal_errors_are_told_once(poisson):
     assert done.stdout.count("no condition for boundary id") == 9 and "cases 0-7 failed: " in done.stdout  # as each ends, and once
     page = (poisson.directory / "out/report.html").read_text()
     assert page.count("no condition for boundary id") == 1 and "Cases 0-7 failed: " in page
+    assert "class=\"explore\"" not in page  # there is nothing to plot
+    invalid = "sweep={problem.element.order: [1, 2], problem.mesh.cells: [[0, 1, 1], 2]}"
+    done = poisson("sweep", poisson.write(SAMPLE), "--output", "invalid", "--set", invalid, code=1).stdout
+    assert "\n  cases 0,2 are not valid, and are not run: " in done[:done.index("/4 ")]
+    assert "class=\"explore\" data-keys=\"2\"" in (poisson.directory / "invalid/report.html").read_text()
