@@ -9,17 +9,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 
 namespace poisson::app {
-namespace {
 
-using assembly::MeshSpec;
 using Json = nlohmann::ordered_json;
 
-constexpr double none = std::numeric_limits<double>::quiet_NaN();
+namespace {
+
+constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
 /// Cells of the box in its three directions; of other meshes those that one coarse cell has become.
 std::array<double, 3> cells_of(RunConfig const& config) {
@@ -60,7 +60,7 @@ std::string why_no_study(std::vector<std::size_t> const& numbers, std::vector<Sw
 double quantity_of(SweepCase const& c, std::string const& name) {
   auto const& quantities = c.result["quantities"];
   auto const found = quantities.find(name);
-  return found != quantities.end() && found->is_number() ? found->get<double>() : none;
+  return found != quantities.end() && found->is_number() ? found->get<double>() : no_number;
 }
 
 bool has_converged(SweepCase const& c) {
@@ -88,7 +88,7 @@ Json json_of(std::vector<std::pair<std::string, std::string>> const& parameters)
 }
 
 /// The cases of a study that `until` has left out.
-std::vector<std::size_t> left_out(MeshStudy const& study, std::vector<SweepCase> const& cases) {
+std::vector<std::size_t> numbers_left_out(MeshStudy const& study, std::vector<SweepCase> const& cases) {
   std::vector<std::size_t> numbers;
   std::copy_if(study.cases.begin(), study.cases.end(), std::back_inserter(numbers),
                [&](std::size_t i) { return cases[i].left_out; });
@@ -149,7 +149,7 @@ std::vector<MeshConvergence> mesh_convergence(std::vector<SweepCase> const& case
 }
 
 StudyProgress progress_of(MeshStudy const& study, std::vector<SweepCase> const& cases, UntilSpec const& until) {
-  StudyProgress progress{0, false, none, none, "no mesh is done"};
+  StudyProgress progress{0, false, no_number, no_number, "no mesh is done"};
   std::vector<std::size_t> converged;
   std::vector<double> q;
   for (std::size_t const i : study.cases) {
@@ -178,7 +178,7 @@ StudyProgress progress_of(MeshStudy const& study, std::vector<SweepCase> const& 
     bool const is_same = q.size() > 2 && found.note == "does not change";
     progress.note = is_same ? "" : found.note;
     progress.value = found.value;
-    progress.error = progress.note.empty() ? found.error : none;
+    progress.error = progress.note.empty() ? found.error : no_number;
     if (q.size() == 3 && !is_same)
       progress.error = std::max(progress.error, std::abs(q[2] - q[1]));  // NaN stays
     progress.reached = progress.error <= until.relative * std::abs(progress.value);
@@ -255,7 +255,7 @@ Json until_json(std::vector<SweepCase> const& cases, SweepSpec const& sweep) {
     Json& row = studies.emplace_back(Json{{"parameters", json_of(study.parameters)},
                                           {"reached", progress.reached},
                                           {"cases", std::vector<std::size_t>(study.cases.begin(), end)},
-                                          {"left_out", left_out(study, cases)},
+                                          {"left_out", numbers_left_out(study, cases)},
                                           {"value", number_or_null(progress.value)},
                                           {"error", number_or_null(progress.error)}});
     if (!progress.note.empty())
@@ -288,7 +288,7 @@ std::vector<std::vector<std::string>> until_table(std::vector<SweepCase> const& 
     row.push_back(number_text(progress.value, 8));
     row.push_back(number_text(progress.error, 2));
     row.push_back(number_text(progress.error / std::abs(progress.value), 2));
-    std::size_t const n = left_out(study, cases).size();
+    std::size_t const n = numbers_left_out(study, cases).size();
     if (progress.reached)
       row.push_back("accurate enough" + (n > 0 ? ", " + std::to_string(n) + " finer left out" : std::string()));
     else
