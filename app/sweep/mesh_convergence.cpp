@@ -168,9 +168,9 @@ StudyProgress progress_of(MeshStudy const& study, std::vector<SweepCase> const& 
       std::string all;
       for (std::string const& name : names)
         all += (all.empty() ? "" : ", ") + name;
-      throw InputError("sweep.until.quantity", "found '" + until.quantity + "', which case " + std::to_string(i) +
-                                                   " does not have" + (meant.empty() ? "" : "; did you mean '" + meant + "'?") +
-                                                   " Its quantities are: " + all);
+      throw InputError("sweep.until.quantity",
+                       "found '" + until.quantity + "', which case " + std::to_string(i) + " does not have" +
+                           (meant.empty() ? "; its" : "; did you mean '" + meant + "'? Its") + " quantities are: " + all);
     }
     converged.push_back(i);
     q.push_back(quantity_of(c, until.quantity));

@@ -246,7 +246,7 @@ def test_a_study_stops_by_itself(poisson):
     assert sum(case["reused"] for case in stricter["cases"]) == len(folders)
     assert not stricter["until"]["studies"][0]["reached"] and stricter["exit_code"] == 0
     wrong = poisson("sweep", config, "--output", "wrong", "--set", "sweep.until.quantity=averge", code=1).stderr
-    assert "did you mean 'average'?" in wrong and "sweep.until.quantity" in wrong
+    assert "did you mean 'average'? Its quantities are: min, max" in wrong and "sweep.until.quantity" in wrong
 
 
 SAMPLE = """
