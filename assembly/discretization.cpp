@@ -115,7 +115,7 @@ void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spe
                std::int64_t n_coarse) {
   std::int64_t const p = spec.order, local = (p + 1) * (p + 1) * (p + 1), n = counts.unknowns(spec.order), cells = counts.cells;
   std::int64_t const of_cells = cells * (4 * local + 4) + 24 * n;  // unknowns and material of a cell, coordinates
-  memory.space = of_cells + 12 * counts.boundary_faces;
+  memory.space = 12 * counts.boundary_faces;
   if (std::int64_t const q = counts.shape_order + 1; q > p + 1)
     memory.space += 24 * q * q * q * cells;  // their own maps
   layout.order = spec.order;
@@ -124,19 +124,17 @@ void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spe
   layout.n_lattices = by_lattices ? n_coarse : cells;
   layout.cells = by_lattices ? 1 << spec.mesh.refinements : 1;
   layout.all_on_rim = !by_lattices;
-  std::int64_t making = memory.space;
-  if (by_lattices) {
-    // Copies of unknowns on rims and where they begin.
-    memory.space += 8 * layout.n_lattices * layout.rim().size() + 8 * (n - layout.n_inner());
-    making = memory.space;
-  } else {
-    // Cuthill-McKee: the cells around unknowns, orders and marks, and a copy of the space in the new order.
-    making += 4 * cells * local + 24 * n + 12 * cells + of_cells;
+  std::int64_t const m = (p << spec.mesh.refinements) + 1, nodes = lattices ? 24 * n_coarse * m * m * m : 0;  // coordinates
+  if (by_lattices) {  // nodes, unknowns on rims, their copies and where these begin, and where places name regions materials
+    memory.space += nodes + 8 * layout.n_lattices * layout.rim().size() + 8 * (n - layout.n_inner()) +
+                    (spec.mesh.regions.empty() ? 0 : 4 * cells);
+    memory.making_mesh = memory.space;
+    return;
   }
-  if (lattices) {
-    std::int64_t const m = (p << spec.mesh.refinements) + 1;
-    making += 24 * n_coarse * m * m * m;  // coordinates of all nodes
-  } else {
+  memory.space += of_cells;
+  // Cuthill-McKee: the cells around unknowns, orders and marks, and a copy of the space in the new order. Nodes are gone by then.
+  std::int64_t making = memory.space + std::max(nodes, 4 * cells * local + 24 * n + 12 * cells + of_cells);
+  if (!lattices) {
     // deal.II: the triangulation, unknowns of its entities and once more of cells, a handle of every cell
     if (spec.mesh.refinements > 0)
       making += counts.triangulation_bytes;
@@ -242,7 +240,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     memory.csr = CsrMatrix::csr_bytes(n, emptied.nnz);
     memory.constraints = 5 * n + 32 * emptied.fixed;  // a mark and a place of every unknown, and the values
   } else if (estimate.lattices_for_elements) {
-    memory.lattice_problem = lattice_problem_bytes(estimate.layout);
+    memory.lattice_problem = lattice_problem_bytes(estimate.layout, !estimate.layout.all_on_rim);
   }
 
   // Material, coefficient and flux of cells; on boxes that solution_fields knows only a coefficient that varies is an array.

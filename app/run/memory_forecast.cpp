@@ -306,9 +306,10 @@ std::int64_t bytes_of_questions(LargestPart const& part, AssemblyPlan const& pla
 MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan const& plan) {
   LatticeLayout const& layout = part.layout;
   Backend const backend = plan.backend;
+  bool const shares = part.is_whole && plan.route == Route::lattices;
   MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format),
                                     LatticeSystem::kept_bytes(layout, format) + kept_coordinates(part, plan),
-                                    assembly::lattice_problem_bytes(layout), backend);
+                                    assembly::lattice_problem_bytes(layout, shares), backend);
   // Element vectors in double-double.
   std::int64_t const n1 = layout.order + 1, cells = layout.cells, m = layout.nodes();
   if (backend == Backend::cpu && format == Format::matrix_free)
@@ -339,8 +340,9 @@ ExpectedOrderOne order_one_of_lattices(LargestPart const& part, Backend backend)
   std::int64_t const m = coarse.nodes(), coarse_rims = coarse.n_lattices * coarse.rim().size();
   result.tables = 9 * (rims + coarse_rims) + 9 * on_rims * (p + 1) / p;
   // The problem in both orders, the tables once more; what the elements keep of it is gone with them.
-  std::int64_t const problem = assembly::lattice_problem_bytes(fine);
-  result.host = problem + problem / (p * p * p) + 2 * result.tables;
+  bool const shares = part.is_whole && !fine.all_on_rim;
+  result.host = assembly::lattice_problem_bytes(fine, shares) + assembly::lattice_problem_bytes(fine, false) / (p * p * p) +
+                2 * result.tables;
   if (!fine.all_on_rim) {
     result.nodes = coarse.n_lattices * m * m * m;
     result.backend = LatticeSystem::peak_bytes(coarse, part.whole.varying_fields, backend, Format::half_cds);
@@ -469,8 +471,9 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   add("assembly", csr ? system + part.assembled : part.space + part.constraints + matrix.host_assembly);
   if (csr)
     add("convert", system + matrix.host_assembly);
-  // Large arrays begin at huge pages, so that about half a page is between them; with a matrix in csr there are a dozen.
-  std::int64_t const between_arrays = csr && cpu ? std::int64_t{6} << 20 : 0;
+  // Large arrays begin at huge pages, so that about half a page is between them; with a matrix in csr there are a dozen, unless
+  // the mesh has no arrays.
+  std::int64_t const between_arrays = csr && cpu && part.whole.mesh.lattices == 0 ? std::int64_t{6} << 20 : 0;
   add("solve", kept + solver.host + (copies_rows ? part.csr : 0) + between_arrays);
   // The residual, and on the host the arrays by which the bandwidth is measured; or the low parts of x.
   bool const extended = config.solver.precision != Precision::double_ && config.solver.precision != Precision::automatic;

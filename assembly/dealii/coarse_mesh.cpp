@@ -27,13 +27,13 @@ public:
   [[nodiscard]] Space space(ReferenceElement const& element) override {
     try {
       if (spec_.refinements > 0 || mesh_.curved_cells) {
-        LatticeMesh const lattices(mesh_, spec_.refinements, element.nodes);
+        LatticeMesh lattices(mesh_, spec_.refinements, element.nodes);
         if (lattices.obstacle.empty() && counts_.shape_order > element.order) {
           LatticeMesh const shape(mesh_, spec_.refinements, gauss_lobatto_points(counts_.shape_order + 1));
-          return {lattices, element, &shape};
+          return {std::move(lattices), element, &shape};
         }
         if (lattices.obstacle.empty())
-          return {lattices, element};
+          return {std::move(lattices), element};
         if (mesh_.curved_cells)
           throw InputError("problem.mesh.file", "the curved cells of this mesh cannot be kept: " + lattices.obstacle);
       }

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 
 namespace poisson::assembly {
 
@@ -44,6 +45,8 @@ public:
     auto const size = static_cast<std::size_t>(m * m * m);
     return {points_.data() + (3 * static_cast<std::size_t>(lattice) + static_cast<std::size_t>(direction)) * size, size};
   }
+  /// Gives the nodes away, of all lattices: [(3 lattice + direction) m^3 + node].
+  [[nodiscard]] HostVector<double> take_points() { return std::move(points_); }
 
 private:
   void make_nodes(Mesh const& coarse, std::vector<double> const& nodes, std::vector<std::int32_t> const& of, bool share);

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 namespace poisson::assembly {
 
@@ -51,19 +52,35 @@ template class NodeKinds<1>;
 template class NodeKinds<2>;
 template class NodeKinds<3>;
 
-LatticeNumbering::LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order, bool with_copies)
+LatticeNumbering::LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order, bool with_tables)
     : m((std::int64_t{order} << refinements) + 1),
       lattice_kinds(order, std::int64_t{1} << refinements),
       face_kinds(order, std::int64_t{1} << refinements),
       edge_kinds(order, std::int64_t{1} << refinements),
+      refinements_(refinements),
       topology_(std::move(topology)) {
   first_face = topology_->n_lattices() * lattice_kinds.size();
   first_edge = first_face + topology_->at_face.size() * face_kinds.size();
   first_vertex = first_edge + topology_->at_edge.size() * edge_kinds.size();
   n_unknowns = first_vertex + topology_->at_vertex.size();
   assert(n_unknowns <= std::numeric_limits<std::int32_t>::max());
-  if (with_copies)
-    list_copies();
+  list_nodes_of_cell();
+  make_layout(with_tables);
+}
+
+void LatticeNumbering::list_nodes_of_cell() {
+  std::int64_t const p = lattice_kinds.order();
+  for (std::int64_t c = 0; c <= p; ++c)
+    for (std::int64_t b = 0; b <= p; ++b)
+      for (std::int64_t a = 0; a <= p; ++a) {
+        std::array<std::int64_t, 3> const residue{a % p, b % p, c % p};
+        NodeKinds<3>::Kind const& kind = *std::find_if(lattice_kinds.kinds().begin(), lattice_kinds.kinds().end(),
+                                                       [&](NodeKinds<3>::Kind const& k) { return k.residue == residue; });
+        // The first nodes of a kind with the residue 0 are those between cells 0 and 1.
+        auto const shift = [p](std::int64_t index) { return index / p - (index % p == 0 ? 1 : 0); };
+        std::int64_t const row = kind.size[0], plane = kind.size[0] * kind.size[1];
+        nodes_of_cell_.push_back({kind.first + shift(c) * plane + shift(b) * row + shift(a), plane, row});
+      }
 }
 
 std::int64_t LatticeNumbering::unknown(std::int32_t lattice, std::int64_t i, std::int64_t j, std::int64_t k) const {
@@ -88,35 +105,57 @@ std::int64_t LatticeNumbering::unknown(std::int32_t lattice, std::int64_t i, std
   return first_vertex + place.vertices[high(0) + 2 * high(1) + 4 * high(2)];
 }
 
-void LatticeNumbering::unknowns(std::int32_t lattice, std::int64_t first_plane, std::int64_t end, std::int32_t* out) const {
-  std::int64_t const first = lattice * lattice_kinds.size(), p = lattice_kinds.order();
-  auto const inner = [&](std::int64_t i) { return i > 0 && i < m - 1; };
-  for (std::int64_t k = first_plane; k < end; ++k)
-    for (std::int64_t j = 0; j < m; ++j, out += m) {
-      if (!inner(j) || !inner(k)) {
-        for (std::int64_t i = 0; i < m; ++i)
-          out[i] = static_cast<std::int32_t>(unknown(lattice, i, j, k));
-        continue;
-      }
-      out[0] = static_cast<std::int32_t>(unknown(lattice, 0, j, k));
-      out[m - 1] = static_cast<std::int32_t>(unknown(lattice, m - 1, j, k));
-      // Nodes of a kind follow one another along x.
-      for (std::int64_t begin = 1; begin <= p && begin < m - 1; ++begin) {
-        std::int64_t next = first + lattice_kinds.place({begin, j, k});
-        for (std::int64_t i = begin; i < m - 1; i += p)
-          out[i] = static_cast<std::int32_t>(next++);
-      }
-    }
+void LatticeNumbering::unknowns_of_cell(std::int64_t number, std::int32_t* out) const {
+  auto const [lattice, x, y, z] = cell(number);
+  std::int64_t const first = lattice * lattice_kinds.size();
+  auto const inner = [&, i = x, j = y, k = z](CellNode const& node) {
+    return static_cast<std::int32_t>(first + node.first + k * node.plane + j * node.row + i);
+  };
+  std::int32_t const last = layout.cells - 1, p = layout.order;
+  auto const at_end = [last](std::int32_t i) { return i == 0 || i == last; };
+  if (!at_end(x) && !at_end(y) && !at_end(z)) {
+    for (CellNode const& node : nodes_of_cell_)
+      *out++ = inner(node);
+    return;
+  }
+  LatticeRim const rim = layout.rim();
+  std::int32_t const* const on_rim = layout.rim_unknowns.data() + lattice * rim.size();
+  CellNode const* node = nodes_of_cell_.data();
+  for (std::int32_t k = z * p; k <= (z + 1) * p; ++k)
+    for (std::int32_t j = y * p; j <= (y + 1) * p; ++j)
+      for (std::int32_t i = x * p; i <= (x + 1) * p; ++i, ++node)
+        *out++ = rim.holds(i, j, k) ? on_rim[rim.place(i, j, k)] : inner(*node);
 }
 
-void LatticeNumbering::list_copies() {
-  offsets.resize(static_cast<std::size_t>(n_rim()) + 1);
-  std::int64_t n_copies = 0;
-  for (auto const& [parts, nodes] :
-       {std::pair(&topology_->at_face, face_kinds.size()), std::pair(&topology_->at_edge, edge_kinds.size()),
-        std::pair(&topology_->at_vertex, std::int64_t{1})})
-    n_copies += nodes * static_cast<std::int64_t>(parts->parts.size());
-  copies.resize(static_cast<std::size_t>(n_copies));
+LatticeNode LatticeNumbering::first_node(std::int64_t unknown) const {
+  auto const at = [this](std::int64_t lattice, std::int64_t i, std::int64_t j, std::int64_t k) {
+    return LatticeNode{static_cast<std::int32_t>(lattice), static_cast<std::int32_t>((k * m + j) * m + i)};
+  };
+  if (unknown < first_face) {
+    LatticeView::Node const node = layout.view().inner_node(unknown);
+    return at(node.lattice, node.i, node.j, node.k);
+  }
+  LatticeRim const rim = layout.rim();
+  std::int64_t const place = layout.copies[layout.copy_offsets[unknown - first_face]];
+  LatticeRim::Node const node = rim.node(place % rim.size());
+  return at(place / rim.size(), node.i, node.j, node.k);
+}
+
+void LatticeNumbering::make_layout(bool with_tables) {
+  std::int64_t const p = lattice_kinds.order();
+  layout.n_lattices = topology_->n_lattices();
+  layout.n_unknowns = n_unknowns;
+  layout.order = static_cast<std::int32_t>(p);
+  layout.cells = std::int32_t{1} << refinements_;
+  layout.kind_first.resize(static_cast<std::size_t>(p * p * p));
+  for (NodeKinds<3>::Kind const& kind : lattice_kinds.kinds())
+    layout.kind_first[(kind.residue[2] * p + kind.residue[1]) * p + kind.residue[0]] = static_cast<std::int32_t>(kind.first);
+  if (!with_tables)
+    return;
+  LatticeRim const rim = layout.rim();
+  layout.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
+  layout.copy_offsets.resize(static_cast<std::size_t>(n_rim()) + 1);
+  layout.copies.resize(layout.rim_unknowns.size());
 
   // Each node of part e has as many copies as there are lattices at e. `places` are those of the nodes, `node` their local numbers.
   std::int64_t first_unknown = 0, first_copy = 0;
@@ -127,16 +166,17 @@ void LatticeNumbering::list_copies() {
       for (std::int64_t e = begin; e < end; ++e) {
         std::int64_t const n_parts_here = all.offsets[e + 1] - all.offsets[e];
         for (std::int64_t i = 0; i < count; ++i) {
-          std::int64_t const at = first_copy + all.offsets[e] * count + places[i] * n_parts_here;
-          offsets[first_unknown + e * count + places[i]] = at;
+          std::int64_t const on_rim = first_unknown + e * count + places[i],
+                             at = first_copy + all.offsets[e] * count + places[i] * n_parts_here;
+          layout.copy_offsets[on_rim] = at;
           for (std::int64_t c = 0; c < n_parts_here; ++c) {
             LatticePart const& here = all.parts[all.offsets[e] + c];
-            copies[at + c] = {here.lattice, static_cast<std::int32_t>(node(here, i))};
+            std::int64_t const local = node(here, i);
+            std::int64_t const place = here.lattice * rim.size() + rim.place(local % m, local / m % m, local / (m * m));
+            layout.copies[at + c] = static_cast<std::int32_t>(place);
+            layout.rim_unknowns[place] = static_cast<std::int32_t>(first_face + on_rim);
           }
-          // A lattice may meet itself.
-          std::sort(copies.begin() + at, copies.begin() + at + n_parts_here, [](LatticeNode const& a, LatticeNode const& b) {
-            return std::tie(a.lattice, a.node) < std::tie(b.lattice, b.node);
-          });
+          std::sort(layout.copies.begin() + at, layout.copies.begin() + at + n_parts_here);
         }
       }
     });
@@ -153,36 +193,7 @@ void LatticeNumbering::list_copies() {
        [&](LatticePart face, std::int64_t i) { return topology_->face_node(face, 1 + i % inner, 1 + i / inner, m); });
   list(topology_->at_edge, edge_places, [&](LatticePart edge, std::int64_t i) { return topology_->edge_node(edge, 1 + i, m); });
   list(topology_->at_vertex, {0}, [&](LatticePart vertex, std::int64_t) { return LatticeTopology::vertex_node(vertex.number, m); });
-  offsets[first_unknown] = first_copy;
-}
-
-LatticeLayout LatticeNumbering::layout() const {
-  std::int64_t const p = lattice_kinds.order(), n_lattices = topology_->n_lattices();
-  LatticeLayout result;
-  result.n_lattices = n_lattices;
-  result.n_unknowns = n_unknowns;
-  result.order = static_cast<std::int32_t>(p);
-  result.cells = static_cast<std::int32_t>((m - 1) / p);
-  result.kind_first.resize(static_cast<std::size_t>(p * p * p));
-  for (NodeKinds<3>::Kind const& kind : lattice_kinds.kinds())
-    result.kind_first[(kind.residue[2] * p + kind.residue[1]) * p + kind.residue[0]] = static_cast<std::int32_t>(kind.first);
-  LatticeRim const rim = result.rim();
-  result.rim_unknowns.resize(static_cast<std::size_t>(n_lattices * rim.size()));
-  result.copy_offsets = offsets;
-  result.copies.resize(copies.size());
-  parallel_for(n_parts(n_rim(), 4096), [&](std::int64_t block) {
-    auto const [begin, end] = part(n_rim(), 4096, block);
-    for (std::int64_t i = begin; i < end; ++i) {
-      for (auto c = offsets[i]; c < offsets[i + 1]; ++c) {
-        std::int64_t const node = copies[c].node;
-        std::int64_t const place = copies[c].lattice * rim.size() + rim.place(node % m, node / m % m, node / (m * m));
-        result.copies[c] = static_cast<std::int32_t>(place);
-        result.rim_unknowns[place] = static_cast<std::int32_t>(first_face + i);
-      }
-      std::sort(result.copies.begin() + offsets[i], result.copies.begin() + offsets[i + 1]);
-    }
-  });
-  return result;
+  layout.copy_offsets[first_unknown] = first_copy;
 }
 
 }  // namespace poisson::assembly

@@ -58,12 +58,12 @@ struct LatticeNode {
 
 /// The unknowns of continuous Q_p elements on a mesh of lattices. First come the inner nodes of the lattices, lattice by lattice in
 /// the order of NodeKinds<3>; then those of the coarse faces and of the coarse edges, in the order of NodeKinds of their own
-/// coordinates, and the coarse vertices. Nothing of the size of the unknowns is stored but the copies of those on rims.
+/// coordinates, and the coarse vertices. Nothing of the size of the unknowns is stored but tables of those on rims.
 class LatticeNumbering {
 public:
   /// Preconditions: `topology` has no obstacle, refinements >= 0, order >= 1; at most 2^31 - 1 unknowns (check_index_range). Where
-  /// `with_copies` is false, nothing of the size of the rims is made: offsets and copies stay empty, and layout() is not possible.
-  LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order, bool with_copies = true);
+  /// `with_tables` is false, nothing of the size of the rims is made: the tables of the layout stay empty.
+  LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order, bool with_tables = true);
 
   std::int64_t m;  ///< nodes a side of a lattice
   std::int64_t n_unknowns;
@@ -72,30 +72,41 @@ public:
   NodeKinds<2> face_kinds;
   NodeKinds<1> edge_kinds;
 
-  /// Unknown first_face + i, on the rim of a lattice, is the sum or the value of copies[offsets[i]] ... copies[offsets[i + 1] - 1]:
-  /// all nodes of lattices that it stands for, ascending by lattice, then by node. There are two inside a face that two lattices
-  /// share and one inside a face of the boundary.
-  HostVector<std::int64_t> offsets;
-  HostVector<LatticeNode> copies;
+  /// This numbering in the form that gpu/ takes.
+  LatticeLayout layout;
 
-  [[nodiscard]] std::int64_t cells_of_lattice() const {
-    std::int64_t const n = (m - 1) / lattice_kinds.order();
-    return n * n * n;
-  }
+  [[nodiscard]] std::int64_t cells_of_lattice() const { return std::int64_t{1} << (3 * refinements_); }
   [[nodiscard]] std::int64_t n_rim() const { return n_unknowns - first_face; }
   /// The unknown of node (i, j, k) of a lattice, 0 to m - 1 each.
   [[nodiscard]] std::int64_t unknown(std::int32_t lattice, std::int64_t i, std::int64_t j, std::int64_t k) const;
-  /// Writes the unknowns of the nodes of planes k = first_plane ... end - 1 of a lattice, lexicographic (x fastest).
-  void unknowns(std::int32_t lattice, std::int64_t first_plane, std::int64_t end, std::int32_t* out) const;
-  void unknowns(std::int32_t lattice, std::int32_t* out) const { unknowns(lattice, 0, m, out); }
 
-  /// Returns this numbering in the form that gpu/ takes.
-  [[nodiscard]] LatticeLayout layout() const;
+  /// A cell, where the cells of a lattice follow one another, x fastest.
+  struct Cell {
+    std::int32_t lattice;
+    std::int32_t x, y, z;
+  };
+  [[nodiscard]] Cell cell(std::int64_t number) const {
+    std::int64_t const mask = (std::int64_t{1} << refinements_) - 1;
+    auto const index = [&](int direction) { return static_cast<std::int32_t>(number >> (direction * refinements_) & mask); };
+    return {static_cast<std::int32_t>(number >> (3 * refinements_)), index(0), index(1), index(2)};
+  }
+  /// Writes the (p + 1)^3 unknowns of such a cell, lexicographic (x fastest). Precondition, also below: there are tables.
+  void unknowns_of_cell(std::int64_t number, std::int32_t* out) const;
+  /// The first of the nodes of lattices that an unknown stands for.
+  [[nodiscard]] LatticeNode first_node(std::int64_t unknown) const;
 
 private:
-  void list_copies();
+  /// A node of a cell (x, y, z) that is an inner one of its lattice has place first + z plane + y row + x there.
+  struct CellNode {
+    std::int64_t first, plane, row;
+  };
 
+  void list_nodes_of_cell();
+  void make_layout(bool with_tables);
+
+  int refinements_;
   std::shared_ptr<LatticeTopology const> topology_;
+  std::vector<CellNode> nodes_of_cell_;  ///< lexicographic
 };
 
 extern template class NodeKinds<1>;

@@ -106,56 +106,20 @@ Space::Space(Space const& whole, ReferenceElement const& element, std::array<std
   }
 }
 
-Space::Space(LatticeMesh const& mesh, ReferenceElement const& element, LatticeMesh const* shape)
+Space::Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape)
     : order(element.order), n_local(element.n_nodes), isoparametric(mesh.isoparametric || shape != nullptr) {
   LatticeTopology const& topology = *mesh.topology;
-  LatticeNumbering numbering(mesh.topology, mesh.refinements, order);
-  std::int64_t const n = mesh.n, m = mesh.m, cells_of_lattice = n * n * n, n_lattices = mesh.n_lattices();
+  lattices.emplace(mesh.topology, mesh.refinements, order);
+  nodes_of_lattices_ = std::make_shared<HostVector<double> const>(mesh.take_points());
+  std::int64_t const n = mesh.n, cells_of_lattice = n * n * n, n_lattices = mesh.n_lattices();
   n_cells = n_lattices * cells_of_lattice;
-  n_dofs = numbering.n_unknowns;
+  n_dofs = lattices->n_unknowns;
   n_vertices = n_lattices * (n - 1) * (n - 1) * (n - 1) + topology.at_face.size() * (n - 1) * (n - 1) +
                topology.at_edge.size() * (n - 1) + topology.at_vertex.size();
   cells_per_part = std::max<std::int64_t>(n_parts(n_cells, 512), 64);
-
-  cell_dofs_.resize(n_cells * n_local);
-  points_.resize(3 * n_dofs);
-  material_.resize(n_cells);
-  int const q = order + 1;
-  // The unknowns of the nodes of a few planes at a time, from which those of the cells between them follow.
-  std::int64_t const layers = std::max<std::int64_t>(1, std::min(n, 4096 / (n * n)));
-  std::int64_t const slabs = n_parts(n, layers);
-  parallel_for(
-      n_lattices * slabs, [] { return std::vector<std::int32_t>(); },
-      [&](std::vector<std::int32_t>& unknowns, std::int64_t const task) {
-        auto const lattice = static_cast<std::int32_t>(task / slabs);
-        auto const [begin, end] = part(n, layers, task % slabs);
-        std::int64_t const first_plane = begin * order, n_planes = (end - begin) * order + 1;
-        unknowns.resize(n_planes * m * m);
-        numbering.unknowns(lattice, first_plane, first_plane + n_planes, unknowns.data());
-        // A lattice writes the points of its inner nodes and, of a node on rims, the first of its copies.
-        // The plane between two slabs belongs to the upper one.
-        std::int64_t const own_planes = end == n ? n_planes : n_planes - 1;
-        for (std::int64_t i = 0; i < own_planes * m * m; ++i) {
-          std::int64_t const node = first_plane * m * m + i, unknown = unknowns[i];
-          if (unknown >= numbering.first_face) {
-            LatticeNode const& owner = numbering.copies[numbering.offsets[unknown - numbering.first_face]];
-            if (owner.lattice != lattice || owner.node != node)
-              continue;
-          }
-          for (int d = 0; d < 3; ++d)
-            points_[3 * unknown + d] = mesh.coordinates(lattice, d)[node];
-        }
-        std::int64_t cell = lattice * cells_of_lattice + begin * n * n;
-        for (std::int64_t z = 0; z < end - begin; ++z)
-          for (std::int64_t y = 0; y < n; ++y)
-            for (std::int64_t x = 0; x < n; ++x, ++cell) {
-              std::int32_t* out = cell_dofs_.data() + cell * n_local;
-              for (int k = 0; k < q; ++k)
-                for (int j = 0; j < q; ++j, out += q)
-                  std::copy_n(unknowns.data() + ((z * order + k) * m + y * order + j) * m + x * order, q, out);
-              material_[cell] = topology.lattices[lattice].material;
-            }
-      });
+  for (LatticeTopology::Lattice const& lattice : topology.lattices)
+    material_.push_back(lattice.material);
+  material_shift_ = 3 * mesh.refinements;
 
   for (std::int32_t l = 0; l < n_lattices; ++l) {
     LatticeTopology::Lattice const& lattice = topology.lattices[l];
@@ -188,13 +152,44 @@ Space::Space(LatticeMesh const& mesh, ReferenceElement const& element, LatticeMe
     }
   set_inner_faces(sides);
   if (mesh.refinements < fewest_refinements_of_lattices) {
+    leave_lattices();
     number_and_sort_cells();
     return;
   }
   std::sort(boundary_faces.begin(), boundary_faces.end(),
             [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); });
   find_components(topology, cells_of_lattice);
-  lattices = std::move(numbering);
+}
+
+void Space::leave_lattices() {
+  HostVector<std::int32_t> cell_dofs(static_cast<std::size_t>(n_cells * n_local));
+  parallel_for(n_parts(n_cells, cells_per_part), [&](std::int64_t i) {
+    auto const [begin, end] = part(n_cells, cells_per_part, i);
+    for (std::int64_t cell = begin; cell < end; ++cell)
+      dofs(cell, cell_dofs.data() + cell * n_local);
+  });
+  HostVector<double> points(static_cast<std::size_t>(3 * n_dofs));
+  constexpr std::int64_t at_once = 1 << 13;
+  parallel_for(n_parts(n_dofs, at_once), [&](std::int64_t i) {
+    auto const [begin, end] = part(n_dofs, at_once, i);
+    for (std::int64_t dof = begin; dof < end; ++dof) {
+      Point3 const x = point(dof);
+      std::copy(x.begin(), x.end(), points.begin() + 3 * dof);
+    }
+  });
+  list_materials();
+  cell_dofs_ = std::move(cell_dofs);
+  points_ = std::move(points);
+  nodes_of_lattices_.reset();
+  lattices.reset();
+}
+
+void Space::list_materials() {
+  HostVector<unsigned> of_cells(static_cast<std::size_t>(n_cells));
+  for (std::int64_t cell = 0; cell < n_cells; ++cell)
+    of_cells[cell] = material(cell);
+  material_ = std::move(of_cells);
+  material_shift_ = 0;
 }
 
 void Space::take_maps(LatticeMesh const& shape) {
@@ -495,8 +490,7 @@ void Space::set_boundary_ids(std::vector<std::int64_t> const& entries, unsigned 
 }
 
 void Space::set_materials(std::vector<std::int64_t> const& entries, unsigned first) {
-  if (material_.empty())
-    material_.resize(n_cells, 0);
+  list_materials();
   material_ids.clear();
   for (std::int64_t cell = 0; cell < n_cells; ++cell) {
     if (entries[cell] >= 0)
@@ -507,6 +501,10 @@ void Space::set_materials(std::vector<std::int64_t> const& entries, unsigned fir
 }
 
 void Space::dofs(std::int64_t cell, std::int32_t* out) const {
+  if (lattices) {
+    lattices->unknowns_of_cell(cell, out);
+    return;
+  }
   if (!box) {
     std::copy_n(cell_dofs_.data() + cell * n_local, n_local, out);
     return;
@@ -520,7 +518,19 @@ void Space::dofs(std::int64_t cell, std::int32_t* out) const {
     }
 }
 
+Space::FirstNode Space::first_node(std::int64_t cell) const {
+  auto const [lattice, x, y, z] = lattices->cell(cell);
+  std::int64_t const m = lattices->m, size = m * m * m;
+  return {nodes_of_lattices_->data() + 3 * lattice * size + ((z * m + y) * m + x) * order, size};
+}
+
 Point3 Space::point(std::int64_t dof) const {
+  if (lattices) {
+    auto const [lattice, node] = lattices->first_node(dof);
+    std::int64_t const size = lattices->m * lattices->m * lattices->m;
+    double const* const x = nodes_of_lattices_->data() + 3 * lattice * size + node;
+    return {x[0], x[size], x[2 * size]};
+  }
   if (!box)
     return {points_[3 * dof], points_[3 * dof + 1], points_[3 * dof + 2]};
   auto const [nx, ny, nz] = box_nodes;
@@ -612,7 +622,13 @@ CellGeometry::CellGeometry(Space const& space)
       n_nodes_(space.map_order > 0   ? static_cast<int>(space.map_size() / 3)
                : space.isoparametric ? space.n_local
                                      : 8),
-      nodes_(3 * n_nodes_) {}
+      nodes_(3 * n_nodes_) {
+  if (!space.lattices || space.map_order > 0)
+    return;
+  std::int64_t const m = space.lattices->m, p = space.order, side = space.isoparametric ? p + 1 : 2, step = p / (side - 1);
+  for (std::int64_t i = 0; i < n_nodes_; ++i)
+    places_.push_back(step * ((i / (side * side) * m + i / side % side) * m + i % side));
+}
 
 void CellGeometry::reset(std::int64_t cell, std::int32_t const* dofs) {
   int const p = space_.order, n = p + 1;
@@ -625,6 +641,13 @@ void CellGeometry::reset(std::int64_t cell, std::int32_t const* dofs) {
     for (int v = 0; v < 8; ++v)
       for (int d = 0; d < 3; ++d)
         nodes_[d * 8 + v] = space_.box_coordinate(d, (index[d] + (v >> d & 1)) * p);
+    return;
+  }
+  if (space_.lattices) {
+    auto const [x, to_next_direction] = space_.first_node(cell);
+    for (int d = 0; d < 3; ++d)
+      for (int i = 0; i < n_nodes_; ++i)
+        nodes_[d * n_nodes_ + i] = x[d * to_next_direction + places_[i]];
     return;
   }
   for (int i = 0; i < n_nodes_; ++i) {

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -66,9 +67,10 @@ public:
   Space(Mesh const& mesh, ReferenceElement const& element);
   /// A globally refined mesh without a fine triangulation: the same space. Lattices of four cells a side or more have their cells
   /// together, lexicographically (x fastest), and unknowns are numbered as LatticeNumbering says; those of smaller ones as above.
-  /// Precondition: the mesh has no obstacle, and was made for this element. `shape`: the same mesh with the nodes of the cells'
-  /// maps, where these are not the element's.
-  Space(LatticeMesh const& mesh, ReferenceElement const& element, LatticeMesh const* shape = nullptr);
+  /// Of the former nothing is stored but tables of rims, and the nodes that the mesh has made. Precondition: the mesh has no
+  /// obstacle, and was made for this element. `shape`: the same mesh with the nodes of the cells' maps, where these are not the
+  /// element's.
+  Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape = nullptr);
 
   /// These cells (ascending) of another space that is no box, with their unknowns in this order: the part of a mesh that one of
   /// several processes works on. Unknowns are numbered anew, by their place in the list. Precondition: the list has all unknowns of
@@ -111,13 +113,22 @@ public:
   [[nodiscard]] std::array<std::int32_t, 4> face_vertices(std::int64_t cell, int face) const;
   /// Coordinates of the node of an unknown.
   [[nodiscard]] Point3 point(std::int64_t dof) const;
+  /// Where the unknowns are numbered by lattices, here and below: the coordinates of all nodes of the lattices, as
+  /// LatticeProblem::coordinates.
+  [[nodiscard]] std::shared_ptr<HostVector<double> const> const& nodes_of_lattices() const { return nodes_of_lattices_; }
+  /// The first node of a cell in them, and how many entries later its y and, again, its z are.
+  struct FirstNode {
+    double const* x;
+    std::int64_t to_next_direction;
+  };
+  [[nodiscard]] FirstNode first_node(std::int64_t cell) const;
   /// Places the nodes of unknowns from `first` on, of a part from its arrays; 3 coordinates each.
   void set_points(std::int64_t first, std::span<double const> coordinates);
   /// The connected component in which a cell lies.
   [[nodiscard]] std::int32_t component(std::int64_t cell) const;
   /// A cell of a component.
   [[nodiscard]] std::int64_t cell_of_component(std::int32_t component) const;
-  [[nodiscard]] unsigned material(std::int64_t cell) const { return material_.empty() ? 0U : material_[cell]; }
+  [[nodiscard]] unsigned material(std::int64_t cell) const { return material_.empty() ? 0U : material_[cell >> material_shift_]; }
   /// Boundary face, or cell, i gets the id first + entries[i]; -1 leaves what there is. boundary_ids and material_ids are then
   /// those that occur.
   void set_boundary_ids(std::vector<std::int64_t> const& entries, unsigned first);
@@ -156,6 +167,10 @@ private:
 
   Space(int order_of_element, int n_nodes, SpaceArrays arrays);
   void take_maps(LatticeMesh const& shape);
+  /// Lists the unknowns of all cells and the coordinates of all unknowns in place of formulas.
+  void leave_lattices();
+  /// Gives every cell an entry of its own in material_.
+  void list_materials();
   /// Makes inner_faces of the faces of cells, each of which is there from both sides.
   void set_inner_faces(std::vector<BoundaryFace> const& sides);
   /// Whether the normal out of a cell leads to larger x (y, z).
@@ -166,9 +181,11 @@ private:
   template <class Action>
   void for_written(std::int64_t cell, Constraints const& constraints, std::int32_t* own, Action const& action) const;
 
-  HostVector<std::int32_t> cell_dofs_;
+  HostVector<std::int32_t> cell_dofs_;  ///< of meshes that are no boxes and are not numbered by lattices, as are points_
   HostVector<double> points_;
-  HostVector<unsigned> material_;
+  std::shared_ptr<HostVector<double> const> nodes_of_lattices_;
+  HostVector<unsigned> material_;  ///< of 2^material_shift_ cells each
+  int material_shift_ = 0;
   HostVector<double> map_nodes_;
   std::vector<double> map_nodes_1d_;
   std::vector<Run> runs_{{0, 0}};  ///< ascending
@@ -198,6 +215,7 @@ private:
   Space const& space_;
   int n_nodes_;
   std::vector<double> nodes_;
+  std::vector<std::int64_t> places_;  ///< on lattices: of the nodes, counted from the first one of the cell
 };
 
 /// One-dimensional nodes of the geometry functions: 0 and 1, or those of the element on isoparametric cells, or of

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -42,56 +43,32 @@ LatticeLayout layout_of_cells(Space const& space) {
   return layout;
 }
 
-/// Coordinates of the nodes of `count` lattices of m nodes a side, plane by plane: `unknowns_of(lattice, plane, scratch)` are those
-/// of the m^2 nodes of a plane.
-template <class UnknownsOf>
-void fill_coordinates(Space const& space, std::int64_t m, std::int64_t count, std::int64_t planes_of_part,
-                      UnknownsOf const& unknowns_of, double* coordinates) {
-  std::int64_t const nodes = m * m * m, n_planes = count * m;
+LatticeLayout layout_of(Space const& space) {
+  return space.lattices ? space.lattices->layout : layout_of_cells(space);
+}
+
+/// Writes the coordinates of the nodes of all cells.
+void write_coordinates(Space const& space, double* out) {
+  std::int64_t const n = space.n_local;
   parallel_for(
-      n_parts(n_planes, planes_of_part), [&] { return std::vector<std::int32_t>(static_cast<std::size_t>(m * m)); },
-      [&](std::vector<std::int32_t>& listed, std::int64_t const number) {
-        auto const [begin, end] = part(n_planes, planes_of_part, number);
-        for (std::int64_t plane = begin; plane < end; ++plane) {
-          std::int64_t const lattice = plane / m, k = plane % m;
-          std::int32_t const* const unknowns = unknowns_of(lattice, k, listed);
-          double* const out = coordinates + 3 * lattice * nodes + k * m * m;
-          for (std::int64_t i = 0; i < m * m; ++i) {
-            Point3 const x = space.point(unknowns[i]);
+      n_parts(space.n_cells, space.cells_per_part), [&] { return std::vector<std::int32_t>(static_cast<std::size_t>(n)); },
+      [&](std::vector<std::int32_t>& dofs, std::int64_t const number) {
+        auto const [begin, end] = part(space.n_cells, space.cells_per_part, number);
+        for (std::int64_t cell = begin; cell < end; ++cell) {
+          space.dofs(cell, dofs.data());
+          for (std::int64_t i = 0; i < n; ++i) {
+            Point3 const x = space.point(dofs[i]);
             for (int d = 0; d < 3; ++d)
-              out[d * nodes + i] = x[d];
+              out[(3 * cell + d) * n + i] = x[d];
           }
         }
       });
 }
 
-/// Makes room for the coordinates of all nodes of the lattices.
-void provide_coordinates(LatticeProblem& problem) {
-  std::int64_t const m = problem.layout.nodes();
-  problem.coordinates.resize(static_cast<std::size_t>(3 * problem.layout.n_lattices * m * m * m));
-}
-
-LatticeLayout layout_of(Space const& space) {
-  return space.lattices ? space.lattices->layout() : layout_of_cells(space);
-}
-
-/// fill_coordinates for the lattices of a whole space: its own ones, or its cells.
-void fill_coordinates_of(Space const& space, std::int64_t m, std::int64_t count, double* coordinates) {
-  fill_coordinates(
-      space, m, count, space.lattices ? 1 : m * space.cells_per_part,
-      [&](std::int64_t lattice, std::int64_t k, std::vector<std::int32_t>& listed) -> std::int32_t const* {
-        if (space.lattices) {
-          space.lattices->unknowns(static_cast<std::int32_t>(lattice), k, k + 1, listed.data());
-          return listed.data();
-        }
-        std::size_t const of_plane = listed.size();
-        listed.resize(static_cast<std::size_t>(space.n_local));
-        space.dofs(lattice, listed.data());
-        std::copy_n(listed.begin() + k * m * m, of_plane, listed.begin());
-        listed.resize(of_plane);
-        return listed.data();
-      },
-      coordinates);
+/// Returns room for the coordinates of all nodes of the lattices.
+HostVector<double> coordinates_for(LatticeLayout const& layout) {
+  std::int64_t const m = layout.nodes();
+  return HostVector<double>(static_cast<std::size_t>(3 * layout.n_lattices * m * m * m));
 }
 
 std::vector<ExpressionCode> codes_of(Coefficient const& coefficient) {
@@ -141,8 +118,13 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
   problem.layout = layout_of(space);
   problem.isoparametric = space.isoparametric;
   std::int64_t const n = problem.layout.cells, n_lattices = problem.layout.n_lattices;
-  provide_coordinates(problem);
-  fill_coordinates_of(space, problem.layout.nodes(), n_lattices, problem.coordinates.data());
+  if (space.lattices) {
+    problem.coordinates = space.nodes_of_lattices();
+  } else {
+    HostVector<double> coordinates = coordinates_for(problem.layout);
+    write_coordinates(space, coordinates.data());
+    problem.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
+  }
   set_codes(problem, data, space.material(0), with_source);
   for (std::int64_t lattice = 0; lattice < n_lattices; ++lattice)
     problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(space.material(lattice * n * n * n))));
@@ -282,13 +264,16 @@ LatticeProblem lattice_problem(Space const& around, ReferenceElement const& elem
   });
   list_copies(layout);
   problem.isoparametric = around.isoparametric;
-  provide_coordinates(problem);
-  fill_coordinates(
-      around, m, layout.n_lattices, 1,
-      [&](std::int64_t lattice, std::int64_t k, std::vector<std::int32_t>&) {
-        return own.nodes.data() + (lattice * m + k) * m * m;
-      },
-      problem.coordinates.data());
+  HostVector<double> coordinates = coordinates_for(layout);
+  parallel_for(layout.n_lattices * m, [&](std::int64_t plane) {  // of nodes, in z
+    std::int64_t const lattice = plane / m, k = plane % m;
+    for (std::int64_t i = 0; i < m * m; ++i) {
+      Point3 const x = around.point(own.nodes[plane * m * m + i]);
+      for (int d = 0; d < 3; ++d)
+        coordinates[((3 * lattice + d) * m + k) * m * m + i] = x[d];
+    }
+  });
+  problem.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
   set_codes(problem, data, around.material(0));
   for (std::int32_t const piece : own.own)
     problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(pieces.topology->lattices[piece].material)));
@@ -320,10 +305,10 @@ LatticeProblem lattice_problem(Space const& around, ReferenceElement const& elem
   return problem;
 }
 
-std::int64_t lattice_problem_bytes(LatticeLayout const& layout) {
+std::int64_t lattice_problem_bytes(LatticeLayout const& layout, bool shares_coordinates) {
   std::int64_t const m = layout.nodes(), rims = layout.n_lattices * layout.rim().size(),
                      on_rims = layout.n_unknowns - layout.n_inner();
-  return 24 * layout.n_lattices * m * m * m + 8 * rims + (8 + 17) * on_rims;
+  return (shares_coordinates ? 0 : 24 * layout.n_lattices * m * m * m) + 8 * rims + (8 + 17) * on_rims;
 }
 
 std::int64_t emptied_entries(Space const& around, std::span<double const> dirichlet, std::span<std::uint8_t const> is_row) {

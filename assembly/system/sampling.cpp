@@ -240,6 +240,23 @@ Extent extent_of(Space const& space) {
     return extent;
   }
   constexpr std::int64_t at_once = 1 << 16;
+  if (space.lattices) {
+    HostVector<double> const& nodes = *space.nodes_of_lattices();
+    std::int64_t const size = std::ssize(nodes) / (3 * space.lattices->layout.n_lattices), parts = n_parts(size, at_once);
+    std::vector<Extent> of_lattices(static_cast<std::size_t>(space.lattices->layout.n_lattices * parts), extent);
+    parallel_for(std::ssize(of_lattices), [&](std::int64_t const p) {
+      auto const [begin, end] = part(size, at_once, p % parts);
+      for (std::size_t d = 0; d < 3; ++d) {
+        double const* const x = nodes.data() + (3 * (p / parts) + static_cast<std::int64_t>(d)) * size;
+        auto const [low, high] = std::minmax_element(x + begin, x + end);
+        of_lattices[static_cast<std::size_t>(p)].low[d] = *low;
+        of_lattices[static_cast<std::size_t>(p)].high[d] = *high;
+      }
+    });
+    for (Extent const& of_lattice : of_lattices)
+      extent.add(of_lattice);
+    return extent;
+  }
   std::vector<Extent> of_parts(static_cast<std::size_t>(n_parts(space.n_dofs, at_once)), extent);
   parallel_for(std::ssize(of_parts), [&](std::int64_t const p) {
     auto const [begin, end] = part(space.n_dofs, at_once, p);

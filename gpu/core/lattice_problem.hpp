@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace poisson {
@@ -29,8 +30,9 @@ struct LatticeGeometry {
 struct LatticeProblem {
   bool isoparametric = false;  ///< cells are images under Q_p maps of their nodes; otherwise trilinear ones of their vertices
   LatticeLayout layout;
-  std::int64_t couplings = 0;                             ///< pairs of unknowns that share a cell, an unknown and itself included
-  HostVector<double> coordinates;                         ///< of the nodes: [(3 lattice + direction) m^3 + node], x fastest
+  std::int64_t couplings = 0;  ///< pairs of unknowns that share a cell, an unknown and itself included
+  /// Of the nodes: [(3 lattice + direction) m^3 + node], x fastest. The mesh may share them.
+  std::shared_ptr<HostVector<double> const> coordinates = std::make_shared<HostVector<double> const>();
   std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each material
   std::vector<std::int32_t> material;                     ///< of each lattice, an index of `coefficients`
   ExpressionCode source;                                  ///< f

@@ -92,7 +92,7 @@ LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Fo
     : ElementSystem(context),
       kernels_(kernels_for<LatticeElementKernels>(context)),
       lattices_(context, problem.layout),
-      coordinates_(context, problem.coordinates),
+      coordinates_(context, *problem.coordinates),
       fixed_value_(context, problem.fixed_value),
       rim_load_(context, problem.rim_load),
       face_mass_(context, problem.face_mass),

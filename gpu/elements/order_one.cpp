@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 
 namespace poisson {
@@ -40,15 +41,16 @@ LatticeProblem with_order_one(LatticeProblem const& problem) {
 
   LatticeLayout const& coarse = result.layout;
   std::int64_t const m = coarse.nodes(), m_fine = fine.nodes(), nodes = m * m * m, n_planes = 3 * coarse.n_lattices * m;
-  result.coordinates.resize(static_cast<std::size_t>(3 * coarse.n_lattices * nodes));
+  HostVector<double> coordinates(static_cast<std::size_t>(3 * coarse.n_lattices * nodes));
 #pragma omp parallel for schedule(static)
   for (std::int64_t plane = 0; plane < n_planes; ++plane) {
-    double const* const from = problem.coordinates.data() + plane / m * m_fine * m_fine * m_fine + plane % m * p * m_fine * m_fine;
-    double* const to = result.coordinates.data() + plane * m * m;
+    double const* const from = problem.coordinates->data() + plane / m * m_fine * m_fine * m_fine + plane % m * p * m_fine * m_fine;
+    double* const to = coordinates.data() + plane * m * m;
     for (std::int64_t j = 0; j < m; ++j)
       for (std::int64_t i = 0; i < m; ++i)
         to[j * m + i] = from[p * j * m_fine + p * i];
   }
+  result.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
 
   auto const n_rim = coarse.copy_offsets.size() - 1;
   result.fixed.resize(n_rim);

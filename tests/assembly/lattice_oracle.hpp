@@ -139,34 +139,45 @@ inline void expect_as_dealii(Mesh const& coarse, Mesh const& refined, int refine
   EXPECT_EQ(boundary_faces, expected_boundary_faces);
   EXPECT_EQ(std::count(unknown_of_dof.begin(), unknown_of_dof.end(), -1), 0);
 
-  // The copies of a rim: all nodes on rims are listed once, ascending, and have the same bits.
+  // Unknowns of cells, and the nodes of unknowns, of which there may be copies with the same bits.
   std::vector<std::int32_t> all(static_cast<std::size_t>(size * mesh.n_lattices()));
   std::int64_t n_rim_nodes = 0;
-  for (int lattice = 0; lattice < mesh.n_lattices(); ++lattice)
-    numbering.unknowns(lattice, all.data() + lattice * size);
+  for (std::int64_t i = 0; i < std::ssize(all); ++i) {
+    all[i] = static_cast<std::int32_t>(numbering.unknown(static_cast<int>(i / size), i % m, i / m % m, i / m / m % m));
+    n_rim_nodes += all[i] >= numbering.first_face;
+  }
   wrong = 0;
-  for (std::int64_t i = 0; i < std::ssize(all); ++i)
-    wrong += all[i] != numbering.unknown(static_cast<int>(i / size), i % m, i / m % m, i / m / m % m);
+  std::vector<std::int32_t> of_cell(static_cast<std::size_t>(q * q * q));
+  for (std::int64_t cell = 0; cell < mesh.n_lattices() * n * n * n; ++cell) {
+    numbering.unknowns_of_cell(cell, of_cell.data());
+    std::int64_t const lattice = cell / (n * n * n), x = cell % n * order, y = cell / n % n * order, z = cell / (n * n) % n * order;
+    for (std::int64_t l = 0; l < q * q * q; ++l)
+      wrong += of_cell[l] != all[lattice * size + ((z + l / (q * q)) * m + y + l / q % q) * m + x + l % q];
+  }
   EXPECT_EQ(wrong, 0);
-  for (auto const unknown : all)
-    n_rim_nodes += unknown >= numbering.first_face;
-  ASSERT_EQ(numbering.offsets.size(), static_cast<std::size_t>(numbering.n_rim()) + 1);
-  EXPECT_EQ(numbering.offsets.front(), 0);
-  EXPECT_EQ(numbering.offsets.back(), n_rim_nodes);
-  ASSERT_EQ(static_cast<std::int64_t>(numbering.copies.size()), n_rim_nodes);
+  for (std::int64_t i = 0; i < std::ssize(all); ++i) {
+    LatticeNode const first = numbering.first_node(all[i]);
+    wrong += first.lattice > i / size || all[first.lattice * size + first.node] != all[i];
+    for (int d = 0; d < 3; ++d)
+      wrong += mesh.coordinates(static_cast<int>(i / size), d)[i % size] != mesh.coordinates(first.lattice, d)[first.node];
+  }
+  EXPECT_EQ(wrong, 0);
+  // All nodes on rims are listed once, ascending.
+  LatticeLayout const& layout = numbering.layout;
+  LatticeRim const rim = layout.rim();
+  ASSERT_EQ(layout.copy_offsets.size(), static_cast<std::size_t>(numbering.n_rim()) + 1);
+  EXPECT_EQ(layout.copy_offsets.front(), 0);
+  EXPECT_EQ(layout.copy_offsets.back(), n_rim_nodes);
+  ASSERT_EQ(static_cast<std::int64_t>(layout.copies.size()), n_rim_nodes);
+  ASSERT_EQ(static_cast<std::int64_t>(layout.rim_unknowns.size()), n_rim_nodes);
   wrong = 0;
   for (std::int64_t i = 0; i < numbering.n_rim(); ++i) {
-    wrong += numbering.offsets[i] >= numbering.offsets[i + 1];
-    LatticeNode const first = numbering.copies[numbering.offsets[i]];
-    for (auto c = numbering.offsets[i]; c < numbering.offsets[i + 1]; ++c) {
-      LatticeNode const copy = numbering.copies[c];
-      wrong += all[copy.lattice * size + copy.node] != numbering.first_face + i;
-      if (c > numbering.offsets[i]) {
-        LatticeNode const before = numbering.copies[c - 1];
-        wrong += std::pair(before.lattice, before.node) >= std::pair(copy.lattice, copy.node);
-      }
-      for (int d = 0; d < 3; ++d)
-        wrong += mesh.coordinates(copy.lattice, d)[copy.node] != mesh.coordinates(first.lattice, d)[first.node];
+    wrong += layout.copy_offsets[i] >= layout.copy_offsets[i + 1];
+    for (auto c = layout.copy_offsets[i]; c < layout.copy_offsets[i + 1]; ++c) {
+      auto const node = rim.node(layout.copies[c] % rim.size());
+      wrong += all[layout.copies[c] / rim.size() * size + (node.k * m + node.j) * m + node.i] != numbering.first_face + i;
+      wrong += layout.rim_unknowns[layout.copies[c]] != numbering.first_face + i;
+      wrong += c > layout.copy_offsets[i] && layout.copies[c - 1] >= layout.copies[c];
     }
   }
   EXPECT_EQ(wrong, 0);

@@ -19,9 +19,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <numbers>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -109,7 +111,7 @@ LatticeProblem row_of_lattices(std::int32_t order, std::int32_t cells, std::int6
   problem.material.assign(static_cast<std::size_t>(n_lattices), 0);
   problem.mass_face.assign(static_cast<std::size_t>(6 * n_lattices), -1);
   std::int64_t const m = box.layout.nodes();
-  problem.coordinates.resize(static_cast<std::size_t>(3 * m * m * m * n_lattices));
+  HostVector<double> coordinates(static_cast<std::size_t>(3 * m * m * m * n_lattices));
   double const h = 1 / static_cast<double>(m - 1);
   for (std::int64_t l = 0; l < n_lattices; ++l)
     for (std::int64_t node = 0; node < m * m * m; ++node) {
@@ -119,8 +121,9 @@ LatticeProblem row_of_lattices(std::int32_t order, std::int32_t cells, std::int6
       std::array<double, 3> const at{x, y * (1 + 0.2 * x / static_cast<double>(count)),
                                      z + 0.1 * x * y / static_cast<double>(count)};
       for (std::int64_t d = 0; d < 3; ++d)
-        problem.coordinates[static_cast<std::size_t>((3 * l + d) * m * m * m + node)] = at[static_cast<std::size_t>(d)];
+        coordinates[static_cast<std::size_t>((3 * l + d) * m * m * m + node)] = at[static_cast<std::size_t>(d)];
     }
+  problem.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
   auto const n_rim = static_cast<std::size_t>(box.layout.n_unknowns - box.layout.n_inner());
   problem.fixed.resize(n_rim);
   problem.fixed_value.resize(n_rim, 0.0);

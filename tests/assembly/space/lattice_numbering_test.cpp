@@ -70,12 +70,15 @@ TEST(LatticeNumbering, LatticesFacesEdgesVertices) {
   std::int64_t const shared = numbering.unknown(0, 2, 1, 1);
   EXPECT_EQ(shared, 3);  // the second face that is come upon
   EXPECT_EQ(numbering.unknown(1, 0, 1, 1), shared);
-  auto const at = numbering.offsets[shared - numbering.first_face];
-  EXPECT_EQ(numbering.offsets[shared - numbering.first_face + 1] - at, 2);
-  EXPECT_EQ(numbering.copies[at], (LatticeNode{0, 14}));
-  EXPECT_EQ(numbering.copies[at + 1], (LatticeNode{1, 12}));
+  LatticeLayout const& layout = numbering.layout;
+  LatticeRim const rim = layout.rim();
+  auto const at = layout.copy_offsets[shared - numbering.first_face];
+  EXPECT_EQ(layout.copy_offsets[shared - numbering.first_face + 1] - at, 2);
+  EXPECT_EQ(layout.copies[at], rim.place(2, 1, 1));
+  EXPECT_EQ(layout.copies[at + 1], rim.size() + rim.place(0, 1, 1));
+  EXPECT_EQ(numbering.first_node(shared), (LatticeNode{0, 14}));
   // 27 nodes in each lattice but for the inner one.
-  EXPECT_EQ(numbering.offsets.back(), 52);
+  EXPECT_EQ(layout.copy_offsets.back(), 52);
 }
 
 }  // namespace

@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 
 /// Matrix-free operators on meshes of lattices, assembled on a backend, beside the reference.
 namespace poisson::testing {
@@ -355,8 +357,10 @@ TYPED_TEST(LatticeOperatorOn, PlacesOfBadData) {
   mesh.k = {{constant(1)}};
   LatticeReference inverted(mesh);
   std::int64_t const nodes = 7 * 7 * 7;
-  for (std::int64_t i = 0; i < nodes; ++i)  // the second lattice is mirrored
-    inverted.problem.coordinates[static_cast<std::size_t>(3 * nodes + i)] *= -1;
+  HostVector<double> mirrored = *inverted.problem.coordinates;
+  for (std::int64_t i = 0; i < nodes; ++i)  // the second lattice
+    mirrored[static_cast<std::size_t>(3 * nodes + i)] *= -1;
+  inverted.problem.coordinates = std::make_shared<HostVector<double> const>(std::move(mirrored));
   try {
     LatticeSystem const system(*this->context, inverted.problem, Format::matrix_free);
     FAIL() << "cells are inverted";

@@ -8,7 +8,9 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace poisson::testing {
@@ -114,13 +116,14 @@ private:
     Point x{};
     for (std::size_t d = 0; d < 3; ++d)
       x[d] =
-          problem.coordinates[static_cast<std::size_t>((3 * l + static_cast<std::int64_t>(d)) * m * m * m + (k * m + j) * m + i)];
+          (*problem
+                .coordinates)[static_cast<std::size_t>((3 * l + static_cast<std::int64_t>(d)) * m * m * m + (k * m + j) * m + i)];
     return x;
   }
 
   void place_nodes() {
     std::int64_t const m = box.layout.nodes(), p = box.layout.order;
-    problem.coordinates.resize(static_cast<std::size_t>(3 * m * m * m * box.layout.n_lattices));
+    HostVector<double> coordinates(static_cast<std::size_t>(3 * m * m * m * box.layout.n_lattices));
     for (std::int64_t l = 0; l < box.layout.n_lattices; ++l)
       for (std::int64_t i = 0; i < m * m * m; ++i) {
         std::int64_t const node_of_box = box.node(l, i % m, i / m % m, i / (m * m));
@@ -130,11 +133,11 @@ private:
         std::array<std::int64_t, 3> const index{node_of_box % box.nodes[0], node_of_box / box.nodes[0] % box.nodes[1],
                                                 node_of_box / (box.nodes[0] * box.nodes[1])};
         for (std::size_t d = 0; d < 3; ++d)
-          problem.coordinates[(3 * static_cast<std::size_t>(l) + d) * static_cast<std::size_t>(m * m * m) +
-                              static_cast<std::size_t>(i)] =
+          coordinates[(3 * static_cast<std::size_t>(l) + d) * static_cast<std::size_t>(m * m * m) + static_cast<std::size_t>(i)] =
               (static_cast<double>(index[d] / p) + lobatto.point[index[d] % p] + shift(random) / static_cast<double>(p * p)) /
               static_cast<double>(box.layout.cells);
       }
+    problem.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
   }
 
   void set_conditions(LatticeMesh const& c) {

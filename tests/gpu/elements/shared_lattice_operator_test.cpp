@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Matrix-free operators on lattices that ranks share, against dense element matrices and against one rank.
@@ -70,10 +71,11 @@ LatticeProblem part_of(LatticeProblem const& whole, test::ShareOfBox const& shar
                      of_face = n * n * p1 * p1;
   part.mass_face.assign(6 * share.own.size(), -1);
   std::int32_t n_faces = 0;
+  HostVector<double> coordinates;
   for (std::size_t l = 0; l < share.own.size(); ++l) {
     std::int64_t const of = share.own[l];
-    part.coordinates.insert(part.coordinates.end(), whole.coordinates.begin() + of * of_lattice,
-                            whole.coordinates.begin() + (of + 1) * of_lattice);
+    coordinates.insert(coordinates.end(), whole.coordinates->begin() + of * of_lattice,
+                       whole.coordinates->begin() + (of + 1) * of_lattice);
     part.material.push_back(whole.material[static_cast<std::size_t>(of)]);
     for (std::size_t face = 0; face < 6; ++face)
       if (std::int32_t const number = whole.mass_face[6 * static_cast<std::size_t>(of) + face]; number >= 0) {
@@ -82,6 +84,7 @@ LatticeProblem part_of(LatticeProblem const& whole, test::ShareOfBox const& shar
                               whole.face_mass.begin() + (number + 1) * of_face);
       }
   }
+  part.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
   std::int64_t const n_inner = whole.layout.n_inner();
   auto const add = [&](std::int32_t unknown, bool own) {
     bool const is_inner = unknown < n_inner;  // of another rank's lattice, in a cell with own unknowns

@@ -108,9 +108,9 @@ TEST(WithOrderOne, KeepsVerticesConditionsAndWeights) {
         for (std::int32_t j = 0; j < m; ++j)
           for (std::int32_t i = 0; i < m; ++i) {
             for (std::int64_t d = 3 * lattice; d < 3 * lattice + 3; ++d)
-              ASSERT_EQ(lowered.coordinates[static_cast<std::size_t>(d * m * m * m + (k * m + j) * m + i)],
-                        of.problem.coordinates[static_cast<std::size_t>(d * m_fine * m_fine * m_fine +
-                                                                        ((k * m_fine + j) * m_fine + i) * order)]);
+              ASSERT_EQ((*lowered.coordinates)[static_cast<std::size_t>(d * m * m * m + (k * m + j) * m + i)],
+                        (*of.problem.coordinates)[static_cast<std::size_t>(d * m_fine * m_fine * m_fine +
+                                                                           ((k * m_fine + j) * m_fine + i) * order)]);
             if (!coarse.rim().holds(i, j, k))
               continue;
             ASSERT_EQ(
