@@ -498,11 +498,10 @@ struct Discretization::Impl {
         pure_neumann(false),
         of_whole(static_cast<std::int64_t>(unknowns.size())) {
     // An unknown at the rim of a part may have its Dirichlet face in a cell that is not here.
-    Constraints const all =
-        whole.of_whole.size() > 0 ? whole.of_whole : boundary_terms(whole.space, whole.element, whole.data).constraints;
+    std::vector<double> const all = whole.dirichlet_values();
     for (std::size_t i = 0; i < unknowns.size(); ++i)
-      if (all.constrained(unknowns[i]))
-        of_whole.set(static_cast<std::int32_t>(i), all.value(unknowns[i]));
+      if (double const value = all[static_cast<std::size_t>(unknowns[i])]; !std::isnan(value))
+        of_whole.set(static_cast<std::int32_t>(i), value);
     of_whole.close();
     std::vector<std::int32_t> here(static_cast<std::size_t>(whole.data.point_loads.loads.empty() ? 0 : whole.space.n_dofs), -1);
     for (std::size_t i = 0; i < unknowns.size() && !here.empty(); ++i)
@@ -536,6 +535,22 @@ struct Discretization::Impl {
       throw InputError("problem.source_total",
                        "the integral of problem.source is 0, and no factor makes that " + to_text(total) + "; change the source");
     data.scale_source(total / sums.sum);
+  }
+
+  [[nodiscard]] std::vector<double> dirichlet_values() const {
+    std::vector<double> values(static_cast<std::size_t>(space.n_dofs), std::numeric_limits<double>::quiet_NaN());
+    auto const take = [&](Constraints const& known, std::int64_t first) {
+      for (std::int64_t i = 0; i < known.size(); ++i)
+        if (known.constrained(i))
+          values[static_cast<std::size_t>(first + i)] = known.value(i);
+    };
+    if (of_whole.size() > 0) {
+      take(of_whole, 0);
+    } else {
+      BoundaryTerms const terms = boundary_terms(space, element, data);
+      take(terms.constraints, terms.first);
+    }
+    return values;
   }
 
   [[nodiscard]] bool is_pure_neumann() const {
@@ -856,13 +871,7 @@ void Discretization::scale_source(double total, FieldSums const& of_whole) {
 }
 
 std::vector<double> Discretization::dirichlet_values() const {
-  Constraints const constraints =
-      impl_->of_whole.size() > 0 ? impl_->of_whole : boundary_terms(impl_->space, impl_->element, impl_->data).constraints;
-  std::vector<double> values(static_cast<std::size_t>(impl_->space.n_dofs), std::numeric_limits<double>::quiet_NaN());
-  for (std::int64_t i = 0; i < impl_->space.n_dofs; ++i)
-    if (constraints.constrained(i))
-      values[static_cast<std::size_t>(i)] = constraints.value(i);
-  return values;
+  return impl_->dirichlet_values();
 }
 
 void Discretization::set_dirichlet_values(std::span<double const> values) {

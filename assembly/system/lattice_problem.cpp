@@ -137,9 +137,10 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
   problem.fixed_value.resize(static_cast<std::size_t>(n_rim));
   problem.rim_load.resize(static_cast<std::size_t>(n_rim));
   for (std::int64_t i = 0; i < n_rim; ++i) {
-    problem.fixed[i] = boundary.constraints.constrained(first + i) ? 1 : 0;
-    problem.fixed_value[i] = boundary.constraints.value(first + i);
-    problem.rim_load[i] = boundary.rhs[first + i];
+    std::int64_t const place = first + i - boundary.first;
+    problem.fixed[i] = boundary.constraints.constrained(place) ? 1 : 0;
+    problem.fixed_value[i] = boundary.constraints.value(place);
+    problem.rim_load[i] = boundary.rhs[place];
   }
 
   set_face_masses(problem, space, boundary, [n](std::int64_t cell) -> CellOfLattice {

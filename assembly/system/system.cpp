@@ -39,15 +39,20 @@ struct CellState {
 
 class Assembler {
 public:
-  Assembler(Space const& space, ReferenceElement const& element, ProblemData const& data, Constraints of_space)
+  /// `first`: only the boundary is asked for, and the unknowns before this one are not on it; else 0.
+  Assembler(Space const& space, ReferenceElement const& element, ProblemData const& data, Constraints of_space,
+            std::int64_t first = 0)
       : space_(space),
         element_(element),
         data_(data),
+        first_(first),
         shape_(tabulate(element.nodes, element.volume_points)),
         geometry_(tabulate(geometry_nodes_1d(space, element), element.volume_points)),
         kernel_(shape_.n_points, shape_.n_functions, shape_.gradients),
         conditions_alone_(of_space.size() == 0) {
-    constraints() = conditions_alone_ ? Constraints(space.n_dofs) : std::move(of_space);
+    constraints() = conditions_alone_ ? Constraints(space.n_dofs - first) : std::move(of_space);
+    for (int face = 0; face < 6; ++face)
+      face_nodes_[face] = element.face_nodes(face);
   }
 
   /// The part before any cell is looked at; afterwards it is known whether the constant is in the null space.
@@ -60,8 +65,14 @@ public:
 
   BoundaryTerms take_boundary() {
     prepare();
-    return {std::move(system_.constraints), std::move(system_.rhs), boundary_,       std::move(robin_faces_),
-            std::move(robin_weights_),      system_.pure_neumann,   system_.anchored};
+    return {first_,
+            std::move(system_.constraints),
+            std::move(system_.rhs),
+            boundary_,
+            std::move(robin_faces_),
+            std::move(robin_weights_),
+            system_.pure_neumann,
+            system_.anchored};
   }
 
   LinearSystem run(AssemblyTimes* times) {
@@ -103,25 +114,22 @@ private:
 
   /// Dirichlet conditions. What the space itself ties to other unknowns stays so, which keeps u continuous.
   void constrain() {
-    std::array<std::vector<int>, 6> face_nodes;
-    for (int face = 0; face < 6; ++face)
-      face_nodes[face] = element_.face_nodes(face);
     // The entry of the configuration that set an unknown, plus one: earlier entries win.
     HostVector<std::uint16_t> set_by;
-    set_by.resize(space_.n_dofs, 0);
+    set_by.resize(space_.n_dofs - first_, 0);
     std::vector<std::int32_t> dofs(space_.n_local);
     auto const set_nodes = [&](std::size_t index, std::int64_t cell, int face) {
       auto const& condition = data_.boundary[index];
       if (condition.type != BoundaryType::dirichlet)
         return;
       space_.dofs(cell, dofs.data());
-      for (int const i : face_nodes[face]) {
-        auto const dof = dofs[i];
-        bool const of_space = set_by[dof] == 0 && constraints().constrained(dof);
-        if (of_space || (set_by[dof] != 0 && set_by[dof] <= index + 1))
+      for (int const i : face_nodes_[face]) {
+        auto const place = static_cast<std::int32_t>(dofs[i] - first_);
+        bool const of_space = set_by[place] == 0 && constraints().constrained(place);
+        if (of_space || (set_by[place] != 0 && set_by[place] <= index + 1))
           continue;
-        set_by[dof] = static_cast<std::uint16_t>(index + 1);
-        constraints().set(dof, condition.value.finite(space_.point(dof), "the Dirichlet value"));
+        set_by[place] = static_cast<std::uint16_t>(index + 1);
+        constraints().set(place, condition.value.finite(space_.point(dofs[i]), "the Dirichlet value"));
       }
     };
     for (auto const& face : space_.boundary_faces)
@@ -136,10 +144,11 @@ private:
 
   /// Neumann and Robin data. Robin's mass matrices wait, as weights at the points, until there is a matrix to add them to.
   void add_boundary_integrals() {
-    system_.rhs.resize(space_.n_dofs);
+    std::int64_t const n = space_.n_dofs - first_;
+    system_.rhs.resize(n);
     constexpr std::int64_t at_once = 1 << 16;  // its pages are new: the threads touch them
-    parallel_for(n_parts(space_.n_dofs, at_once), [&](std::int64_t const i) {
-      auto const [begin, end] = part(space_.n_dofs, at_once, i);
+    parallel_for(n_parts(n, at_once), [&](std::int64_t const i) {
+      auto const [begin, end] = part(n, at_once, i);
       std::fill(system_.rhs.begin() + begin, system_.rhs.begin() + end, 0.0);
     });
     anchored_.assign(static_cast<std::size_t>(space_.n_components), false);
@@ -151,7 +160,6 @@ private:
     std::vector<std::int32_t> dofs(space_.n_local);
     CellGeometry cell(space_);
     auto const n_points = element_.face_weights.size();
-    std::vector<double> robin(n_points);
     for (InnerFace const& face : space_.inner_faces) {
       BoundaryData const* const condition = data_.inner_at(face.id);
       if (condition == nullptr)
@@ -171,45 +179,82 @@ private:
           boundary_.sum += g;
           boundary_.absolute += std::abs(g);
         }
-        if (g != 0)
-          for (int a = 0; a < space_.n_local; ++a)
-            add_load(dofs[a], g * face_shape_[f].values[q * space_.n_local + a]);
+        add_face_load(dofs, f, q, g);
       }
     }
+    BoundaryValues const values = evaluate_boundary(geometry);
     for (std::size_t i = 0; i < space_.boundary_faces.size(); ++i) {
       auto const& face = space_.boundary_faces[i];
       auto const& condition = data_.boundary_at(face.boundary_id);
-      space_.dofs(face.cell, dofs.data());
       if (condition.type == BoundaryType::periodic)
         continue;
       if (condition.type == BoundaryType::dirichlet) {
         anchored_[static_cast<std::size_t>(space_.component(face.cell))] = true;
         continue;
       }
-      cell.reset(face.cell, dofs.data());
-      bool effective = false;
+      space_.dofs(face.cell, dofs.data());
       for (std::size_t q = 0; q < n_points; ++q) {
-        auto const [x, weight] = face_point(cell, geometry[face.face], face.face, q);
-        double const g = weight * condition.value.finite(x, "the boundary value");
+        double const g = values.g[i * n_points + q];
         boundary_.sum += g;
         boundary_.absolute += std::abs(g);
-        if (g != 0)
-          for (int a = 0; a < space_.n_local; ++a)
-            add_load(dofs[a], g * face_shape_[face.face].values[q * space_.n_local + a]);
-        if (condition.type == BoundaryType::robin) {
-          double const alpha = condition.alpha.finite(x, "alpha");
-          if (alpha < 0)
-            refuse_alpha(condition.alpha, x);
-          effective = effective || alpha > 0;
-          robin[q] = weight * alpha;
-        }
+        add_face_load(dofs, face.face, q, g);
       }
-      if (effective) {
+      if (values.has_alpha[i] != 0) {
         anchored_[static_cast<std::size_t>(space_.component(face.cell))] = true;
         robin_faces_.push_back(i);
-        robin_weights_.insert(robin_weights_.end(), robin.begin(), robin.end());
+        auto const first = values.alpha.begin() + static_cast<std::ptrdiff_t>(i * n_points);
+        robin_weights_.insert(robin_weights_.end(), first, first + static_cast<std::ptrdiff_t>(n_points));
       }
     }
+  }
+
+  /// Neumann and Robin values, and alpha, times dS at the points of all faces on the boundary; undefined at others.
+  struct BoundaryValues {
+    HostVector<double> g, alpha;
+    HostVector<std::uint8_t> has_alpha;  ///< of a face: it is positive somewhere
+  };
+  [[nodiscard]] BoundaryValues evaluate_boundary(std::array<PointTables, 6> const& geometry) const {
+    auto const n_faces = std::ssize(space_.boundary_faces);
+    auto const n_points = static_cast<std::int64_t>(element_.face_weights.size());
+    BoundaryValues result{HostVector<double>(static_cast<std::size_t>(n_faces * n_points)),
+                          HostVector<double>(static_cast<std::size_t>(n_faces * n_points)),
+                          HostVector<std::uint8_t>(static_cast<std::size_t>(n_faces))};
+    struct State {
+      ProblemData data;
+      CellGeometry cell;
+      std::vector<std::int32_t> dofs;
+    };
+    constexpr std::int64_t faces_of_part = 256;
+    parallel_for(
+        n_parts(n_faces, faces_of_part),
+        [&] {
+          return State{data_, CellGeometry(space_), std::vector<std::int32_t>(static_cast<std::size_t>(space_.n_local))};
+        },
+        [&](State& state, std::int64_t const p) {
+          auto const [begin, end] = part(n_faces, faces_of_part, p);
+          for (std::int64_t i = begin; i < end; ++i) {
+            BoundaryFace const& face = space_.boundary_faces[i];
+            BoundaryData const& condition = state.data.boundary_at(face.boundary_id);
+            result.has_alpha[i] = 0;
+            if (condition.type == BoundaryType::periodic || condition.type == BoundaryType::dirichlet)
+              continue;
+            space_.dofs(face.cell, state.dofs.data());
+            state.cell.reset(face.cell, state.dofs.data());
+            for (std::int64_t q = 0; q < n_points; ++q) {
+              auto const [x, weight] = face_point(state.cell, geometry[face.face], face.face, q);
+              result.g[i * n_points + q] = weight * condition.value.finite(x, "the boundary value");
+              if (condition.type != BoundaryType::robin)
+                continue;
+              double const alpha = condition.alpha.finite(x, "alpha");
+              if (alpha < 0)
+                refuse_alpha(condition.alpha, x);
+              if (alpha > 0)
+                result.has_alpha[i] = 1;
+              result.alpha[i * n_points + q] = weight * alpha;
+            }
+          }
+        });
+    return result;
   }
 
   struct FacePoint {
@@ -224,8 +269,15 @@ private:
             element_.face_weights[q] * std::sqrt(c[d] * c[d] + c[3 + d] * c[3 + d] + c[6 + d] * c[6 + d])};
   }
 
+  /// g times the functions of the nodes on a face, at its point q.
+  void add_face_load(std::vector<std::int32_t> const& dofs, int face, std::size_t q, double g) {
+    if (g != 0)
+      for (int const a : face_nodes_[face])
+        add_load(dofs[a], g * face_shape_[face].values[q * space_.n_local + a]);
+  }
   /// Part of C^T f. C^T A g is taken off with the matrices.
-  void add_load(std::int32_t dof, double f) {
+  void add_load(std::int32_t unknown, double f) {
+    auto const dof = static_cast<std::int32_t>(unknown - first_);
     if (!constraints().constrained(dof))
       system_.rhs[dof] += f;
     else
@@ -406,16 +458,13 @@ private:
 
   void add_robin_blocks() {
     int const n = space_.n_local;
-    std::array<std::vector<int>, 6> face_nodes;
-    for (int face = 0; face < 6; ++face)
-      face_nodes[face] = element_.face_nodes(face);
-    auto const m = face_nodes[0].size();
+    auto const m = face_nodes_[0].size();
     std::vector<std::int32_t> cell_dofs(n), dofs(m);
     std::vector<double> k(m * m), f(m, 0.0);
     auto const scatter = this->scatter();
     for (std::size_t i = 0; i < robin_faces_.size(); ++i) {
       auto const& face = space_.boundary_faces[robin_faces_[i]];
-      auto const& nodes = face_nodes[face.face];
+      auto const& nodes = face_nodes_[face.face];
       auto const& values = face_shape_[face.face].values;
       space_.dofs(face.cell, cell_dofs.data());
       for (std::size_t a = 0; a < m; ++a)
@@ -464,9 +513,11 @@ private:
   Space const& space_;
   ReferenceElement const& element_;
   ProblemData const& data_;
+  std::int64_t first_;
   PointTables shape_, geometry_;
   StiffnessKernel kernel_;
   std::array<PointTables, 6> face_shape_;
+  std::array<std::vector<int>, 6> face_nodes_;
   bool conditions_alone_;  ///< constraints are Dirichlet conditions only
   LinearSystem system_;
   std::vector<bool> anchored_;  ///< by component: something fixes the constant
@@ -493,12 +544,21 @@ double compatibility_defect(double total, double absolute) {
   return defect;
 }
 
+namespace {
+
+/// The first unknown that may be on a boundary, or on a surface inside the mesh.
+std::int64_t first_on_boundary(Space const& space) {
+  return space.lattices ? space.lattices->first_face : 0;
+}
+
+}  // namespace
+
 BoundaryTerms boundary_terms(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  return Assembler(space, element, data, Constraints()).take_boundary();
+  return Assembler(space, element, data, Constraints(), first_on_boundary(space)).take_boundary();
 }
 
 bool is_pure_neumann(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  return Assembler(space, element, data, Constraints()).prepare();
+  return Assembler(space, element, data, Constraints(), first_on_boundary(space)).prepare();
 }
 
 LinearSystem assemble_system(Space const& space, ReferenceElement const& element, ProblemData const& data, Constraints of_space,

@@ -21,8 +21,10 @@ struct AssemblyTimes {
 [[nodiscard]] LinearSystem assemble_system(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                            Constraints of_space = Constraints(), AssemblyTimes* times = nullptr);
 
-/// What the conditions on the boundary contribute to a system.
+/// What the conditions on the boundary contribute to a system. Unknowns are counted from `first` on; those before are on no
+/// boundary, and on no surface inside the mesh.
 struct BoundaryTerms {
+  std::int64_t first = 0;                ///< of spaces that are numbered by lattices the first unknown on rims, else 0
   Constraints constraints;               ///< Dirichlet values
   HostVector<double> rhs;                ///< integrals of Neumann and Robin values times basis functions; 0 at constrained unknowns
   FieldSums values;                      ///< integrals of these values and of their absolute values
