@@ -73,7 +73,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   RunConfig const& config = configuration.config();
   Team& team = internal.team;
   require_same_configuration(config, team);
-  team.together([&] { assembly::prepare_for(config.problem.mesh); });
+  RunLog log(config, options, console);
+  RunDevice device(config.backend, options.threads, team, log);
+  team.together([&] { assembly::prepare_for(config.problem.mesh); });  // while a device starts
+  log.record.clock = {};                                               // of which no stage knows
   std::optional<SystemFiles> const system_files =
       options.matrix_out.empty() ? std::nullopt : std::optional<SystemFiles>(options.matrix_out);
   team.on_first([&] {
@@ -82,8 +85,6 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   });
   Outputs const outputs(config, team.size(), internal.keep_unknowns);
   Results results(config, options, internal, outputs.names());
-  RunLog log(config, options, console);
-  RunDevice device(config.backend, options.threads, team, log);
   log.begin(options.path + team.on_ranks());
   SystemSolver solver(config, team, device, log);
   ResultRecord& record = log.record;

@@ -63,16 +63,17 @@ std::int64_t LatticeSystem::peak_bytes(LatticeLayout const& layout, int varying_
   std::int64_t const n_lattices = layout.n_lattices, cells = layout.cells, order = layout.order, m = layout.nodes();
   std::int64_t const nodes = n_lattices * m * m * m, points = (order + 1) * (order + 1) * (order + 1);
   std::int64_t const rims = n_lattices * layout.rim().size(), n_layers = n_lattices * cells;
+  std::int64_t const coordinates = backend == Backend::cpu ? 0 : 8 * 3 * nodes;  // the host has them
   if (format == Format::half_cds) {
     std::int64_t const slab =
         (layers_at_once(cells, points, n_lattices * m, backend) + 1) * cells * cells * (448 + 64 * varying_fields);
-    return (14 + 3 + 1) * 8 * nodes + 30 * rims + slab;
+    return (14 + 1) * 8 * nodes + coordinates + 30 * rims + slab;
   }
   // Tensors and element vectors; coordinates, which are gone when the diagonal and Dirichlet values come; the right-hand side;
   // tables of rims: unknowns, copies and their offsets, and what is known of these unknowns.
   std::int64_t const n_cells = n_layers * cells * cells, slab = layers_at_once(cells, points, n_layers, backend) * cells * cells;
-  return 8 * LatticeOperator::n_tensor_values(n_cells, layout.order) + 8 * points * n_cells + 8 * 3 * nodes +
-         8 * layout.n_unknowns + 8 * rims + 25 * (layout.n_unknowns - layout.n_inner()) + (1 + varying_fields) * 8 * points * slab;
+  return 8 * LatticeOperator::n_tensor_values(n_cells, layout.order) + 8 * points * n_cells + coordinates + 8 * layout.n_unknowns +
+         8 * rims + 25 * (layout.n_unknowns - layout.n_inner()) + (1 + varying_fields) * 8 * points * slab;
 }
 
 std::int64_t LatticeSystem::kept_bytes(LatticeLayout const& layout, Format format) {
@@ -92,7 +93,8 @@ LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Fo
     : ElementSystem(context),
       kernels_(kernels_for<LatticeElementKernels>(context)),
       lattices_(context, problem.layout),
-      coordinates_(context, *problem.coordinates),
+      coordinates_(context.backend() == Backend::cpu && !keep_coordinates ? Array<double>()
+                                                                          : Array<double>(context, *problem.coordinates)),
       fixed_value_(context, problem.fixed_value),
       rim_load_(context, problem.rim_load),
       face_mass_(context, problem.face_mass),
@@ -104,7 +106,7 @@ LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Fo
   assert(problem.layout.order <= max_order);
   elements_.lattices = lattices_.view();
   elements_.isoparametric = problem.isoparametric;
-  elements_.coordinates = coordinates_.data();
+  elements_.coordinates = coordinates_.size() > 0 ? coordinates_.data() : problem.coordinates->data();
   elements_.fixed = fixed_.data();
   elements_.fixed_value = fixed_value_.data();
   elements_.rim_load = rim_load_.data();
@@ -124,7 +126,7 @@ void LatticeSystem::refuse(std::int64_t failed, DataError::Quantity quantity) co
   std::int64_t const points = elements_.points(), cell = failed / points, n = elements_.lattices.cells,
                      lattice = cell / (n * n * n);
   HostVector<double> coordinates(static_cast<std::size_t>(3 * elements_.lattices.nodes_of_lattice()));
-  context_.download(coordinates.data(), coordinates_.data() + lattice * std::ssize(coordinates), 8 * std::ssize(coordinates));
+  context_.download(coordinates.data(), elements_.coordinates + lattice * std::ssize(coordinates), 8 * std::ssize(coordinates));
   LatticeElements host = elements_;
   host.coordinates = coordinates.data();
   MapTables const tables = map_tables(host.lattices.order, host.map_order());
