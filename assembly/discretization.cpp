@@ -908,8 +908,9 @@ BoundaryFluxes Discretization::fluxes_near_boundary(ValuesOfUnknowns const& u, V
 }
 
 std::map<unsigned, BoundaryFlux> Discretization::box_boundary_fluxes(NodesOfBox const& u, NodesOfBox const& u_low,
-                                                                     std::optional<BoxPart> const& own) const {
-  return assembly::box_boundary_fluxes(impl_->space, impl_->element, impl_->data, u, u_low, own);
+                                                                     std::optional<BoxPart> const& own,
+                                                                     InsideOfSide const& inside) const {
+  return assembly::box_boundary_fluxes(impl_->space, impl_->element, impl_->data, u, u_low, own, inside);
 }
 
 NodesOfBox Discretization::nodes_among(ValuesOfUnknowns const& u) const {

@@ -265,7 +265,8 @@ public:
   /// What quantities() tells of the boundary of a box, from u near its sides; of a part, what `own` cells have of it. See
   /// system/box_boundary.hpp, for nodes_among, too, which is of a box.
   [[nodiscard]] std::map<unsigned, BoundaryFlux> box_boundary_fluxes(NodesOfBox const& u, NodesOfBox const& u_low,
-                                                                     std::optional<BoxPart> const& own) const;
+                                                                     std::optional<BoxPart> const& own,
+                                                                     InsideOfSide const& inside) const;
   [[nodiscard]] NodesOfBox nodes_among(ValuesOfUnknowns const& u) const;
   /// The node of an unknown.
   [[nodiscard]] std::array<double, 3> point(std::int64_t unknown) const;

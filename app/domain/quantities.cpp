@@ -116,12 +116,20 @@ assembly::Quantities quantities_on_backend(SolutionValues const& values, assembl
   assembly::ValuesOfUnknowns const high = values_of(u.high), low = values_of(u.low);
   if (mesh.whole.lexicographic) {
     assembly::NodesOfBox of_high = mesh.around->nodes_among(high), of_low;
-    if (BoxSolution const* const box = values.box())
-      of_high = [&](auto const& first, auto const& count, auto& part) { box->copy_part(values.on_backend(), first, count, part); };
+    assembly::InsideOfSide inside;
     if (low)
       of_low = mesh.around->nodes_among(low);
-    result.boundaries =
-        mesh.around->box_boundary_fluxes(of_high, of_low, mesh.is_whole() ? std::nullopt : std::optional(mesh.own_in_around()));
+    if (BoxSolution const* const box = values.box()) {
+      double const* const on_backend = values.on_backend();
+      of_high = [=](auto const& first, auto const& count, auto& part) { box->copy_part(on_backend, first, count, part); };
+      if (box->has_sides() && !low)
+        inside = [=](int side, assembly::RangeOfBox const& faces, assembly::RangeOfBox const& nodes) {
+          auto const [area, sums] = box->of_side(on_backend, side, {faces.first, faces.end}, {nodes.first, nodes.end});
+          return assembly::BoundaryFlux{area, sums.flux, sums.u, sums.min, sums.max};
+        };
+    }
+    result.boundaries = mesh.around->box_boundary_fluxes(
+        of_high, of_low, mesh.is_whole() ? std::nullopt : std::optional(mesh.own_in_around()), inside);
     return result;
   }
   if (mesh.is_whole()) {

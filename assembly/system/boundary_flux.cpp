@@ -416,12 +416,17 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
     sums.shares.reserve(static_cast<std::size_t>((end - begin) * (element.order + 1) * (element.order + 1)));
     for (auto i = begin; i < end; ++i) {
       BoundaryFace const& face = space.boundary_faces[i];
+      auto const& nodes = tables.face_nodes[face.face];
+      bool const face_counts = counted_cells.empty() || counted_cells[face.cell] != 0;
+      if (!face_counts && !counted.empty()) {
+        space.dofs(face.cell, cell.dofs.data());
+        if (std::none_of(nodes.begin(), nodes.end(), [&](int node) { return counted[cell.dofs[node]] != 0; }))
+          continue;
+      }
       cell.reset(face.cell);
       auto const& condition = cell.data.boundary_at(face.boundary_id);
-      auto const& nodes = tables.face_nodes[face.face];
       flux.assign(nodes.size(), 0);
       weight.assign(nodes.size(), 0);
-      bool const face_counts = counted_cells.empty() || counted_cells[face.cell] != 0;
       BoundaryFlux not_counted;
       BoundaryFlux& known = face_counts ? sums.known[face.boundary_id] : not_counted;
       for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {

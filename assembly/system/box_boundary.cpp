@@ -16,9 +16,9 @@ namespace {
 
 using Index = std::array<std::int64_t, 3>;
 
-/// Cells or nodes from `first` to before `end`.
-struct Range {
-  Index first{}, end{};
+struct Range : RangeOfBox {
+  Range() = default;
+  Range(Index const& low, Index const& high) : RangeOfBox{low, high} {}
   [[nodiscard]] bool is_empty() const { return first[0] >= end[0] || first[1] >= end[1] || first[2] >= end[2]; }
   [[nodiscard]] Index count() const { return {end[0] - first[0], end[1] - first[1], end[2] - first[2]}; }
   [[nodiscard]] Range within(Range const& other) const {
@@ -28,6 +28,12 @@ struct Range {
       both.end[d] = std::min(end[d], other.end[d]);
     }
     return both;
+  }
+  [[nodiscard]] bool holds(Range const& other) const {
+    if (other.is_empty())
+      return true;
+    Range const both = within(other);
+    return both.first == other.first && both.end == other.end;
   }
 };
 
@@ -47,14 +53,18 @@ HostVector<double> part_of_nodes(Range const& nodes, std::span<double const> val
   return result;
 }
 
-/// 1 for those of `all` cells or nodes, x fastest, that are in the other range, which they hold.
-std::vector<std::uint8_t> marks_of(Range const& all, Range const& marked) {
+/// 1 for those of `all` cells or nodes, x fastest, that are in `marked`, which they hold, and not in `left_out`.
+std::vector<std::uint8_t> marks_of(Range const& all, Range const& marked, Range const& left_out) {
   Index const n = all.count();
   std::vector<std::uint8_t> marks(static_cast<std::size_t>(n[0] * n[1] * n[2]), 0);
-  for (std::int64_t z = marked.first[2]; z < marked.end[2]; ++z)
-    for (std::int64_t y = marked.first[1]; y < marked.end[1]; ++y)
-      for (std::int64_t x = marked.first[0]; x < marked.end[0]; ++x)
-        marks[static_cast<std::size_t>(((z - all.first[2]) * n[1] + y - all.first[1]) * n[0] + x - all.first[0])] = 1;
+  auto const mark = [&](Range const& range, std::uint8_t value) {
+    for (std::int64_t z = range.first[2]; z < range.end[2]; ++z)
+      for (std::int64_t y = range.first[1]; y < range.end[1]; ++y)
+        for (std::int64_t x = range.first[0]; x < range.end[0]; ++x)
+          marks[static_cast<std::size_t>(((z - all.first[2]) * n[1] + y - all.first[1]) * n[0] + x - all.first[0])] = value;
+  };
+  mark(marked, 1);
+  mark(marked.within(left_out), 0);
   return marks;
 }
 
@@ -92,7 +102,25 @@ public:
     counted_cells_ = counted_cells_.within(own);
     counted_nodes_ = counted_nodes_.within(own_nodes);
     nodes_ = nodes_of(cells_);
+    inner_cells_ = counted_cells_;
+    inner_nodes_ = counted_nodes_;
+    for (std::size_t e = 0; e < 3; ++e) {
+      if (e != d_ && box.is_boundary(2 * static_cast<int>(e))) {
+        inner_cells_.first[e] = std::max<std::int64_t>(inner_cells_.first[e], 1);
+        inner_nodes_.first[e] = std::max<std::int64_t>(inner_nodes_.first[e], 1);
+      }
+      if (e != d_ && box.is_boundary(2 * static_cast<int>(e) + 1)) {
+        inner_cells_.end[e] = std::min(inner_cells_.end[e], box.cells[e] - 1);
+        inner_nodes_.end[e] = std::min(inner_nodes_.end[e], box.cells[e]);
+      }
+    }
+    if (order_ > 1 || n == 1 || inner_cells_.is_empty() || inner_nodes_.is_empty())
+      inner_cells_ = inner_nodes_ = {};
   }
+
+  /// Counted cells with one face on the boundary, and counted nodes that are on this side only; of order 1.
+  [[nodiscard]] Range const& inner_cells() const { return inner_cells_; }
+  [[nodiscard]] Range const& inner_nodes() const { return inner_nodes_; }
 
   [[nodiscard]] Range const& nodes() const { return nodes_; }
   [[nodiscard]] std::int64_t n_tiles() const { return in(first_other()) * in(second_other()); }
@@ -134,8 +162,15 @@ private:
   int order_;
   Range cells_, nodes_;  ///< of the layer
   std::size_t d_;        ///< the direction that the side is normal to
-  Range counted_cells_, counted_nodes_;
+  Range counted_cells_, counted_nodes_, inner_cells_, inner_nodes_;
 };
+
+/// The node of an unknown, as a range.
+Range node_of(Space const& space, std::int64_t unknown) {
+  std::int64_t const nx = space.box_nodes[0], ny = space.box_nodes[1];
+  Index const at{unknown % nx, unknown / nx % ny, unknown / (nx * ny)};
+  return {at, {at[0] + 1, at[1] + 1, at[2] + 1}};
+}
 
 /// The data with the loads of the unknowns at these nodes, numbered among them.
 ProblemData data_at(ProblemData const& data, Space const& space, Range const& nodes) {
@@ -143,13 +178,10 @@ ProblemData data_at(ProblemData const& data, Space const& space, Range const& no
   result.point_loads.loads.clear();
   Index const n = nodes.count();
   for (PointLoads::Load load : data.point_loads.loads) {
-    std::int64_t const unknown = load.unknown, nx = space.box_nodes[0], ny = space.box_nodes[1];
-    Index const at{unknown % nx, unknown / nx % ny, unknown / (nx * ny)};
-    bool inside = true;
-    for (std::size_t d = 0; d < 3; ++d)
-      inside = inside && nodes.first[d] <= at[d] && at[d] < nodes.end[d];
-    if (!inside)
+    Range const node = node_of(space, load.unknown);
+    if (!nodes.holds(node))
       continue;
+    Index const& at = node.first;
     load.unknown =
         static_cast<std::int32_t>(((at[2] - nodes.first[2]) * n[1] + at[1] - nodes.first[1]) * n[0] + at[0] - nodes.first[0]);
     load.cell = -1;
@@ -174,7 +206,7 @@ NodesOfBox nodes_among(Space const& space, ValuesOfUnknowns const& u) {
 
 std::map<unsigned, BoundaryFlux> box_boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                                      NodesOfBox const& u, NodesOfBox const& u_low,
-                                                     std::optional<BoxPart> const& own) {
+                                                     std::optional<BoxPart> const& own, InsideOfSide const& inside) {
   Range cells{{}, space.box->cells};
   for (std::size_t d = 0; own && d < 3; ++d) {
     cells.first[d] = own->first[d];
@@ -189,18 +221,28 @@ std::map<unsigned, BoundaryFlux> box_boundary_fluxes(Space const& space, Referen
     u(side.nodes().first, side.nodes().count(), high);
     if (u_low)
       u_low(side.nodes().first, side.nodes().count(), low);
+    Range const inner_cells = inside ? side.inner_cells() : Range(), inner_nodes = inside ? side.inner_nodes() : Range();
+    if (!inner_cells.is_empty()) {
+      BoundaryFlux flux = inside(s, inner_cells, inner_nodes);
+      if (!data.boundary_at(static_cast<unsigned>(s)).is_natural())
+        for (PointLoads::Load const& load : data.point_loads.loads)
+          if (inner_nodes.holds(node_of(space, load.unknown)))
+            flux.flux += load.value;
+      result[static_cast<unsigned>(s)].add(flux);
+    }
     std::vector<std::map<unsigned, BoundaryFlux>> of_tiles(static_cast<std::size_t>(side.n_tiles()));
     parallel_for(side.n_tiles(), [&](std::int64_t i) {
       auto& fluxes = of_tiles[static_cast<std::size_t>(i)];
       Side::Tile const tile = side.tile(i);
-      if (tile.own.is_empty() && tile.counted.is_empty())
+      if (inner_cells.holds(tile.own) && inner_nodes.holds(tile.counted))
         return;
       // Areas, and what natural conditions say, are those of own faces; residuals need all cells around a node.
       Range const nodes = side.nodes_of(tile.around);
       HostVector<double> const values = part_of_nodes(side.nodes(), high, nodes),
                                low_values = u_low ? part_of_nodes(side.nodes(), low, nodes) : HostVector<double>();
       fluxes = boundary_fluxes(Space(space, element, tile.around.first, tile.around.count()), element, data_at(data, space, nodes),
-                               values, marks_of(nodes, tile.counted), low_values, marks_of(tile.around, tile.own))
+                               values, marks_of(nodes, tile.counted, inner_nodes), low_values,
+                               marks_of(tile.around, tile.own, inner_cells))
                    .boundaries;
     });
     for (auto const& of_tile : of_tiles)

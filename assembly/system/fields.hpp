@@ -127,6 +127,14 @@ struct Quantities {
 using NodesOfBox =
     std::function<void(std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, HostVector<double>& u)>;
 
+/// What cells or nodes of a box have, from `first` to before `end`.
+struct RangeOfBox {
+  std::array<std::int64_t, 3> first{}, end{};
+};
+/// What the faces of some cells at a side of a box have, and the flux of nodes inside of that side where u is prescribed, from
+/// wherever u is. Loads of points are left out.
+using InsideOfSide = std::function<BoundaryFlux(int side, RangeOfBox const& faces, RangeOfBox const& nodes)>;
+
 /// Gives u at some unknowns, from wherever it is.
 using ValuesOfUnknowns = std::function<HostVector<double>(std::span<std::int32_t const> unknowns)>;
 /// Those among values at all unknowns, which outlive it.

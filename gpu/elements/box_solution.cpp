@@ -30,6 +30,17 @@ BoxQuadrature quadrature_of(int points) {
   return result;
 }
 
+/// The code as a function of the coordinates in this order.
+ExpressionCode in_order(ExpressionCode code, std::array<std::size_t, 3> const& directions) {
+  for (Instruction& instruction : code)
+    for (std::size_t i = 0; i < 3; ++i)
+      if (constexpr std::array coordinates{Op::x, Op::y, Op::z}; instruction.op == coordinates[directions[i]]) {
+        instruction.op = coordinates[i];
+        break;
+      }
+  return code;
+}
+
 }  // namespace
 
 BoxSolution::BoxSolution(Context& context, BoxProblem const& problem)
@@ -37,12 +48,17 @@ BoxSolution::BoxSolution(Context& context, BoxProblem const& problem)
       kernels_(kernels_for<BoxSolutionKernels>(context)),
       coefficient_(problem.coefficient),
       coefficient_on_host_(problem.coefficient_on_host),
+      source_on_host_(problem.source_on_host),
+      source_(problem.source),
+      faces_(problem.faces),
       cells_of_box_(problem.cells),
       first_(cells_in_sums(problem).first),
       volume_(volume_in_sums(problem)) {
   auto const end = cells_in_sums(problem).end;
   for (std::size_t d = 0; d < 3; ++d) {
-    HostVector<double> const nodes = nodes_of(problem, d), edges = edges_of(problem, d);
+    HostVector<double>&nodes = nodes_of_box_[d], &edges = edges_of_box_[d];
+    nodes = nodes_of(problem, d);
+    edges = edges_of(problem, d);
     box_.nodes[d] = problem.cells[d] + 1;
     box_.cells[d] = end[d] - first_[d];
     nodes_[d].assign(nodes.begin() + first_[d], nodes.begin() + end[d] + 1);
@@ -197,6 +213,69 @@ BoxSolution::Mean BoxSolution::mean_of_exact(ExpressionCode const& exact, int po
   Mean result{0, volume_};
   sum.download(std::span<double>(&result.integral, 1));
   return result;
+}
+
+BoxSolution::OfSide BoxSolution::of_side(double const* u, int side, BoxProblem::Cells const& faces,
+                                         BoxProblem::Cells const& nodes) const {
+  auto const s = static_cast<std::size_t>(side), d = s / 2;
+  bool const upper = s % 2 == 1;
+  std::array<std::size_t, 3> const directions{d == 0 ? 1U : 0U, d == 2 ? 1U : 2U, d};
+  std::array<std::int64_t, 3> const steps{1, box_.step_y(), box_.step_z()};
+  BoxProblem::Face const& condition = faces_[s];
+  BoxSide of;
+  of.fixed = condition.type == BoxProblem::Face::Type::dirichlet;
+  Places inside, on_faces;
+  std::array<Array<double>, 2> edges;
+  std::int64_t lowest = (upper ? cells_of_box_[d] : 0) * steps[d];
+  double area = 1;
+  for (std::size_t e = 0; e < 2; ++e) {
+    std::size_t const direction = directions[e];
+    std::int64_t first = faces.first[direction], end = faces.end[direction];
+    if (of.fixed) {
+      first = std::min(first, nodes.first[direction] - 1);
+      end = std::max(end, nodes.end[direction]);
+    }
+    of.cells[e] = end - first;
+    of.faces.first[e] = faces.first[direction] - first;
+    of.faces.end[e] = faces.end[direction] - first;
+    of.nodes.first[e] = nodes.first[direction] - first;
+    of.nodes.end[e] = nodes.end[direction] - first;
+    of.steps[e] = steps[direction];
+    lowest += first * steps[direction];
+    std::span<double const> const here = std::span<double const>(edges_of_box_[direction])
+                                             .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(of.cells[e]));
+    edges[e] = Array<double>(context_, here);
+    of.edges[e] = edges[e].data();
+    double length = 0;
+    for (std::int64_t i = of.faces.first[e]; i < of.faces.end[e]; ++i)
+      length += here[static_cast<std::size_t>(i)];
+    area *= length;
+    auto const begin = nodes_of_box_[direction].begin() + first;
+    inside[e] = on_faces[e] = gauss_points_of(HostVector<double>(begin, begin + of.cells[e] + 1));
+  }
+  of.steps[2] = upper ? -steps[d] : steps[d];
+  of.depth = upper ? edges_of_box_[d].back() : edges_of_box_[d].front();
+  auto const layer = upper ? nodes_of_box_[d].end() - 2 : nodes_of_box_[d].begin();
+  inside[2] = gauss_points_of(HostVector<double>(layer, layer + 2));
+  if (upper)
+    std::swap(inside[2][0], inside[2][1]);
+  on_faces[2] = {upper ? layer[1] : layer[0]};
+  std::vector<OnPlaces> functions;
+  functions.reserve(4);
+  auto const evaluated = [&](ExpressionCode const& code, Places const& places) {
+    return functions.emplace_back(evaluated_on(in_order(code, directions), places)).function;
+  };
+  if (of.fixed) {
+    of.components = static_cast<std::int32_t>(coefficient_.size());
+    for (std::size_t c = 0; c < coefficient_.size(); ++c)
+      of.k[c] = evaluated(coefficient_[coefficient_.size() == 1 ? 0 : directions[c]], inside);
+    of.f = evaluated(source_, inside);
+  } else {
+    of.value = evaluated(condition.value, on_faces);
+    if (condition.type == BoxProblem::Face::Type::robin)
+      of.alpha = evaluated(condition.alpha, on_faces);
+  }
+  return {area, kernels_.of_side(context_, of, u + lowest)};
 }
 
 void BoxSolution::copy_part(double const* u, std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count,

@@ -38,6 +38,18 @@ public:
   [[nodiscard]] Errors errors(double const* u, ExpressionCode const& exact, double shift, int points) const override;
   [[nodiscard]] Mean mean_of_exact(ExpressionCode const& exact, int points) const override;
 
+  /// Whether of_side can be asked: the backend evaluates k and f.
+  [[nodiscard]] bool has_sides() const { return !coefficient_on_host_ && !source_on_host_; }
+  /// Of side 2 d, or 2 d + 1, in direction d: the area of the faces of these cells and the integral of u over them, the least and
+  /// the largest value at their nodes, and the flux -k du/dn. Where u is prescribed, the flux is that of the residuals of these
+  /// nodes, which must lie inside of the side: all cells around them are here, and they are on no other side. Elsewhere it is that
+  /// of the faces. Numbers are those of the box. Preconditions: has_sides(); there are faces.
+  struct OfSide {
+    double area = 0;
+    SideSums sums;
+  };
+  [[nodiscard]] OfSide of_side(double const* u, int side, BoxProblem::Cells const& faces, BoxProblem::Cells const& nodes) const;
+
   /// out = u at count[0] x count[1] x count[2] nodes from node `first` on, x fastest. Precondition: they are nodes of the box.
   void copy_part(double const* u, std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count,
                  HostVector<double>& out) const;
@@ -62,7 +74,10 @@ private:
   Context& context_;
   BoxSolutionKernels const& kernels_;
   std::vector<ExpressionCode> coefficient_;
-  BoxProblem::PlaneValues coefficient_on_host_;
+  BoxProblem::PlaneValues coefficient_on_host_, source_on_host_;
+  ExpressionCode source_;
+  std::array<BoxProblem::Face, 6> faces_;
+  Places nodes_of_box_, edges_of_box_;
   std::array<std::int64_t, 3> cells_of_box_;
   std::array<std::int64_t, 3> first_;  ///< of the cells that count
   double volume_;                      ///< of these

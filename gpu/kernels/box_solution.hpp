@@ -60,6 +60,78 @@ struct ExtremeNodes {
   std::int64_t low = -1, high = -1;
 };
 
+/// A part of a side of a box. Directions 0 and 1 are along the side, direction 2 leads inside; functions have their places in this
+/// order. Cell (i, j) of the layer of cells at the side has the nodes (i, j) to (i + 1, j + 1) of the side, and those behind them.
+struct BoxSide {
+  /// Cells from `first` to before `end`, or nodes.
+  struct Range {
+    std::array<std::int64_t, 2> first{}, end{};
+    [[nodiscard]] POISSON_HOST_DEVICE bool holds(std::int64_t i, std::int64_t j) const {
+      return first[0] <= i && i < end[0] && first[1] <= j && j < end[1];
+    }
+  };
+  std::array<std::int64_t, 2> cells{};   ///< of the layer; cell (0, 0) is the first one
+  Range faces, nodes;                    ///< those that count; all nodes are nodes of `cells`
+  std::array<std::int64_t, 3> steps{};   ///< from a node to the next one
+  std::array<double const*, 2> edges{};  ///< of the cells
+  double depth = 0;                      ///< of the layer
+  bool fixed = false;                    ///< u is prescribed
+  std::int32_t components = 1;           ///< of k: 1, or 3, one for each direction
+  /// At two Gauss points per direction of the layer: point q of cell c is place 2 c + q. Needed where u is prescribed.
+  std::array<BoxFunction, 3> k{};
+  BoxFunction f;
+  /// k du/dn + alpha u, at two Gauss points per direction of the faces. Needed elsewhere.
+  BoxFunction value, alpha;
+};
+
+/// What a cell of the layer at a side has of the integrals over the side.
+struct SideCell {
+  double u[8];      ///< at its nodes
+  double count[4];  ///< 1 where a node on the side counts, else 0
+  double edge[3];
+
+  POISSON_HOST_DEVICE SideCell(BoxSide const& side, std::int64_t i, std::int64_t j, double const* of_side)
+      : edge{side.edges[0][i], side.edges[1][j], side.depth} {
+    double const* const lowest = of_side + i * side.steps[0] + j * side.steps[1];
+    for (int c = 0; c < 8; ++c)
+      u[c] = lowest[(c & 1) * side.steps[0] + (c >> 1 & 1) * side.steps[1] + (c >> 2) * side.steps[2]];
+    for (int c = 0; c < 4; ++c)
+      count[c] = side.nodes.holds(i + (c & 1), j + (c >> 1)) ? 1 : 0;
+  }
+  [[nodiscard]] POISSON_HOST_DEVICE double area() const { return edge[0] * edge[1]; }
+  /// The first or the second Gauss point of [0, 1].
+  [[nodiscard]] POISSON_HOST_DEVICE static double gauss(int q) { return q == 0 ? 0.21132486540518711775 : 0.78867513459481288225; }
+  /// v[0] to v[3] at a place of the unit square.
+  [[nodiscard]] POISSON_HOST_DEVICE static double mix(double r, double s, double const* v) {
+    double const low = v[0] + r * (v[1] - v[0]), high = v[2] + r * (v[3] - v[2]);
+    return low + s * (high - low);
+  }
+  /// k grad u . grad phi - f phi at a Gauss point, times its weight. phi is the sum of the basis functions of the nodes that count.
+  [[nodiscard]] POISSON_HOST_DEVICE double residual(int qa, int qb, int qn, double const (&k)[3], double f) const {
+    double const r = gauss(qa), s = gauss(qb), t = gauss(qn);
+    auto const along = [](double at, double v, double w) { return v + at * (w - v); };
+    double const u_a = along(t, along(s, u[1] - u[0], u[3] - u[2]), along(s, u[5] - u[4], u[7] - u[6])),
+                 u_b = along(t, along(r, u[2] - u[0], u[3] - u[1]), along(r, u[6] - u[4], u[7] - u[5])),
+                 u_n = along(s, along(r, u[4] - u[0], u[5] - u[1]), along(r, u[6] - u[2], u[7] - u[3]));
+    double const phi = mix(r, s, count), phi_a = along(s, count[1] - count[0], count[3] - count[2]),
+                 phi_b = along(r, count[2] - count[0], count[3] - count[1]);
+    double const of_gradients = (1 - t) * (k[0] * u_a * phi_a / (edge[0] * edge[0]) + k[1] * u_b * phi_b / (edge[1] * edge[1])) -
+                                k[2] * u_n * phi / (edge[2] * edge[2]);
+    return area() * edge[2] / 8 * (of_gradients - (1 - t) * f * phi);
+  }
+  /// k du/dn at a Gauss point of the face, by its condition, times the weight.
+  [[nodiscard]] POISSON_HOST_DEVICE double load(int qa, int qb, double value, double alpha) const {
+    return area() / 4 * (value - alpha * mix(gauss(qa), gauss(qb), u));
+  }
+  [[nodiscard]] POISSON_HOST_DEVICE double integral() const { return area() * ((u[0] + u[1]) + (u[2] + u[3])) / 4; }
+};
+
+/// What faces and nodes of a side have: the integral of u over the faces, the least and the largest value at their nodes, and the
+/// flux -k du/dn: of faces by their condition, or where u is prescribed the residuals of the nodes.
+struct SideSums {
+  double u = 0, flux = 0, min = 0, max = 0;
+};
+
 class BoxSolutionKernels {
 public:
   virtual ~BoxSolutionKernels() = default;
@@ -95,6 +167,9 @@ public:
   /// Adds the integral of `exact` over planes of cells to *sum; the rest is as for errors. No bytes.
   virtual void integral_of_exact(Context& context, BoxCells const& box, BoxQuadrature const& quadrature, BoxFunction const& exact,
                                  std::int64_t first_plane, std::int64_t end_plane, double* sum, std::int64_t* failed) const = 0;
+
+  /// `u` leads to node (0, 0) of the side. Waits. 64 bytes a cell of the layer. Precondition: there are cells.
+  [[nodiscard]] virtual SideSums of_side(Context& context, BoxSide const& side, double const* u) const = 0;
 
   /// values = u at count[0] x count[1] x count[2] nodes from u on, in lines and planes `step_y` and `step_z` apart, x fastest. 16
   /// bytes a node.

@@ -373,6 +373,65 @@ public:
       *sum += of_row[row];
   }
 
+  SideSums of_side(Context& context, BoxSide const& side, double const* u) const override {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    std::int64_t const n = side.cells[0], rows = side.cells[1];
+    auto* const of_rows = static_cast<cpu::CpuContext&>(context).partial_sums<SideSums>(rows);
+#pragma omp parallel if (300 * rows * n >= cpu::work_worth_threads)
+    {
+      std::deque<FunctionOnLines> k;
+      for (std::int32_t c = 0; c < side.components && side.fixed; ++c)
+        k.emplace_back(side.k[c], 2 * n);
+      std::int64_t const of_fixed = side.fixed ? 2 * n : 0, of_natural = side.fixed ? 0 : 2 * n;
+      FunctionOnLines f(side.f, of_fixed), value(side.value, of_natural), alpha(side.alpha, of_natural);
+#pragma omp for schedule(static)
+      for (std::int64_t j = 0; j < rows; ++j) {
+        SideSums sums{0, 0, infinity, -infinity};
+        for (std::int64_t i = 0; i < n; ++i)
+          if (side.faces.holds(i, j)) {
+            SideCell const cell(side, i, j, u);
+            sums.u += cell.integral();
+            for (int c = 0; c < 4; ++c) {
+              sums.min = std::min(sums.min, cell.u[c]);
+              sums.max = std::max(sums.max, cell.u[c]);
+            }
+          }
+        for (int q = 0; q < 4 && side.fixed; ++q) {
+          int const qb = q & 1, qn = q >> 1;
+          std::array<double const*, 3> of_line{};
+          for (std::size_t c = 0; c < 3; ++c)
+            of_line[c] = c < k.size() ? k[c](2 * j + qb, qn) : of_line[0];
+          double const* const source = f(2 * j + qb, qn);
+          for (std::int64_t i = 0; i < n; ++i) {
+            SideCell const cell(side, i, j, u);
+            for (int qa = 0; qa < 2; ++qa) {
+              std::int64_t const at = 2 * i + qa;
+              sums.flux -= cell.residual(qa, qb, qn, {of_line[0][at], of_line[1][at], of_line[2][at]}, source[at]);
+            }
+          }
+        }
+        for (int qb = 0; qb < 2 && !side.fixed; ++qb) {
+          double const *const values = value(2 * j + qb, 0), *const alphas = alpha(2 * j + qb, 0);
+          for (std::int64_t i = 0; i < n; ++i)
+            if (side.faces.holds(i, j)) {
+              SideCell const cell(side, i, j, u);
+              for (int qa = 0; qa < 2; ++qa)
+                sums.flux -= cell.load(qa, qb, values[2 * i + qa], alphas[2 * i + qa]);
+            }
+        }
+        of_rows[j] = sums;
+      }
+    }
+    SideSums result{0, 0, infinity, -infinity};
+    for (std::int64_t j = 0; j < rows; ++j) {
+      result.u += of_rows[j].u;
+      result.flux += of_rows[j].flux;
+      result.min = std::min(result.min, of_rows[j].min);
+      result.max = std::max(result.max, of_rows[j].max);
+    }
+    return result;
+  }
+
   void pack(Context&, std::array<std::int64_t, 3> const& count, std::int64_t step_y, std::int64_t step_z, double const* u,
             double* values) const override {
     std::int64_t const nx = count[0], ny = count[1], lines = ny * count[2];

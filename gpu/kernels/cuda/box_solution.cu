@@ -273,6 +273,51 @@ __global__ void __launch_bounds__(threads)
     *result += sums[0];
 }
 
+/// A thread is a cell of the layer. 64 bytes a cell; the time goes to f.
+template <int stack_size>
+__global__ void __launch_bounds__(threads) side_kernel(__grid_constant__ BoxSide const side, double const* __restrict__ u,
+                                                       double* result, Bits* range, double* partial, unsigned* counter) {
+  std::int64_t const number = std::int64_t{blockIdx.x} * threads + threadIdx.x, i = number % side.cells[0],
+                     j = number / side.cells[0];
+  double sums[2] = {0, 0}, low = INFINITY, high = -INFINITY;
+  if (j < side.cells[1]) {
+    SideCell const cell(side, i, j, u);
+    bool const counts = side.faces.holds(i, j);
+    if (counts) {
+      sums[0] = cell.integral();
+      for (int c = 0; c < 4; ++c) {
+        low = fmin(low, cell.u[c]);
+        high = fmax(high, cell.u[c]);
+      }
+    }
+    if (side.fixed) {
+#pragma unroll(stack_size > 0 ? 1 : 8)
+      for (int q = 0; q < 8; ++q) {
+        int const qa = q & 1, qb = q >> 1 & 1, qn = q >> 2;
+        auto const at_point = [&](BoxFunction const& function) {
+          return value_at<stack_size>(function, 2 * i + qa, 2 * j + qb, qn);
+        };
+        double k[3] = {at_point(side.k[0]), 0, 0};
+        k[1] = side.components == 1 ? k[0] : at_point(side.k[1]);
+        k[2] = side.components == 1 ? k[0] : at_point(side.k[2]);
+        sums[1] -= cell.residual(qa, qb, qn, k, at_point(side.f));
+      }
+    } else if (counts) {
+#pragma unroll(stack_size > 0 ? 1 : 4)
+      for (int q = 0; q < 4; ++q) {
+        int const qa = q & 1, qb = q >> 1;
+        sums[1] -= cell.load(qa, qb, value_at<stack_size>(side.value, 2 * i + qa, 2 * j + qb, 0),
+                             value_at<stack_size>(side.alpha, 2 * i + qa, 2 * j + qb, 0));
+      }
+    }
+  }
+  cuda::keep_range_of_warp(range, low, high);
+  if (cuda::grid_sum<threads>(sums, partial, counter)) {
+    result[0] = sums[0];
+    result[1] = sums[1];
+  }
+}
+
 __global__ void __launch_bounds__(threads)
     pack_kernel(std::int64_t nx, std::int64_t ny, std::int64_t n, std::int64_t step_y, std::int64_t step_z,
                 double const* __restrict__ u, double* __restrict__ values) {
@@ -371,6 +416,28 @@ public:
     };
     cuda::with_stack(exact.depth, launch);
     POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  SideSums of_side(Context& context, BoxSide const& side, double const* u) const override {
+    auto& device = cuda::of(context);
+    std::int32_t depth = 0;
+    for (BoxFunction const* const function : {&side.k[0], &side.k[1], &side.k[2], &side.f, &side.value, &side.alpha})
+      depth = std::max(depth, function->depth);
+    Bits range[2] = {~Bits{0}, 0};
+    Array<Bits> range_on_device(context, std::span<Bits const>(range));
+    Array<double> sums_on_device(context, 2);
+    unsigned const blocks = cuda::n_blocks(side.cells[0] * side.cells[1], threads);
+    auto const launch = [&](auto stack) {
+      side_kernel<decltype(stack)::value>
+          <<<blocks, threads, 0, device.stream()>>>(side, u, sums_on_device.data(), range_on_device.data(),
+                                                    device.partial_sums<double>(2 * std::int64_t{blocks}), device.block_counter());
+    };
+    cuda::with_stack(depth, launch);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+    double sums[2] = {};
+    sums_on_device.download(sums);
+    range_on_device.download(range);
+    return {sums[0], sums[1], cuda::from_ordered(range[0]), cuda::from_ordered(range[1])};
   }
 
   void pack(Context& context, std::array<std::int64_t, 3> const& count, std::int64_t step_y, std::int64_t step_z, double const* u,

@@ -71,8 +71,61 @@ struct BoxWithConditions {
     }
   }
 
-  /// What parts of the box have must be the whole.
-  void expect_parts_add_up(int n_parts, std::string const& which) const {
+  /// What InsideOfSide gives, from the fluxes of all cells and without loads of points. `first`: the first cell of `part` in the
+  /// box.
+  [[nodiscard]] InsideOfSide inside_of(Space const& part, std::array<std::int64_t, 3> const& first,
+                                       std::vector<double> const& u) const {
+    return [this, &part, first, &u](int side, RangeOfBox const& faces, RangeOfBox const& nodes) {
+      auto const marks = [&](std::array<std::int64_t, 3> const& n, RangeOfBox const& marked) {
+        std::vector<std::uint8_t> result;
+        for (std::int64_t z = 0; z < n[2]; ++z)
+          for (std::int64_t y = 0; y < n[1]; ++y)
+            for (std::int64_t x = 0; x < n[0]; ++x) {
+              std::array<std::int64_t, 3> const at{x - first[0], y - first[1], z - first[2]};
+              bool is_in = true;
+              for (std::size_t d = 0; d < 3; ++d)
+                is_in = is_in && marked.first[d] <= at[d] && at[d] < marked.end[d];
+              result.push_back(is_in ? 1 : 0);
+            }
+        return result;
+      };
+      for (std::size_t d = 0; d < 3; ++d) {
+        EXPECT_LT(faces.first[d], faces.end[d]);
+        EXPECT_LE(faces.end[d], part.box->cells[d]);
+      }
+      ProblemData without_loads = *data;
+      without_loads.point_loads.loads.clear();
+      auto const found =
+          boundary_fluxes(space, element, without_loads, u, marks(space.box_nodes, nodes), {}, marks(space.box->cells, faces))
+              .boundaries;
+      EXPECT_EQ(found.size(), std::size_t{1});
+      return found.at(static_cast<unsigned>(side));
+    };
+  }
+  void expect_inside_is_used(std::string const& which) const {
+    std::vector<double> const u = values();
+    auto const expected = boundary_fluxes(space, element, *data, u).boundaries;
+    int asked = 0;
+    auto const inside = inside_of(space, {}, u);
+    auto const found = box_boundary_fluxes(space, element, *data, nodes_among(space, u), {}, {},
+                                           [&](int side, RangeOfBox const& faces, RangeOfBox const& nodes) {
+                                             ++asked;
+                                             return inside(side, faces, nodes);
+                                           });
+    EXPECT_GT(asked, 0) << which;
+    ASSERT_EQ(found.size(), expected.size()) << which;
+    for (auto const& [id, flux] : expected) {
+      BoundaryFlux const& of = found.at(id);
+      EXPECT_NEAR(of.area, flux.area, 1e-13 * flux.area) << which << ", boundary " << id;
+      EXPECT_NEAR(of.flux, flux.flux, 1e-11) << which << ", boundary " << id;
+      EXPECT_NEAR(of.integral_u, flux.integral_u, 1e-12) << which << ", boundary " << id;
+      EXPECT_EQ(of.min, flux.min) << which << ", boundary " << id;
+      EXPECT_EQ(of.max, flux.max) << which << ", boundary " << id;
+    }
+  }
+
+  /// What parts of the box have must be the whole. `use_inside`: what is inside of sides comes from elsewhere.
+  void expect_parts_add_up(int n_parts, std::string const& which, bool use_inside = false) const {
     std::vector<double> const u = values();
     NodesOfBox const of_whole = nodes_among(space, values_among(u));
     auto const expected = box_boundary_fluxes(space, element, *data, of_whole);
@@ -90,8 +143,9 @@ struct BoxWithConditions {
           first[d] += space.order * around.first[d];
         of_whole(first, count, nodes);
       };
-      for (auto const& [id, flux] :
-           box_boundary_fluxes(Space(space, element, around.first, around.cells), element, *data, of_part, {}, own))
+      Space const part(space, element, around.first, around.cells);
+      InsideOfSide const inside = use_inside ? inside_of(part, around.first, u) : nullptr;
+      for (auto const& [id, flux] : box_boundary_fluxes(part, element, *data, of_part, {}, own, inside))
         found[id].add(flux);
     }
     ASSERT_EQ(found.size(), expected.size()) << which;
@@ -135,6 +189,22 @@ TEST(BoxBoundary, TilesAddUpToTheSides) {
           problem.expect_parts_add_up(order == 1 ? 3 : graded ? 8 : 2, which);
         }
       }
+}
+
+TEST(BoxBoundary, WhatIsInsideOfSidesMayComeFromElsewhere) {
+  for (std::array<std::int64_t, 3> const cells : {std::array<std::int64_t, 3>{4, 4, 4}, {2, 3, 5}, {5, 2, 6}, {3, 40, 4}})
+    for (auto const& boundary : sets_of_conditions()) {
+      BoxWithConditions problem(cells, 1, boundary, cells[0] == 5);
+      problem.close();
+      std::int64_t const nx = cells[0] + 1, ny = cells[1] + 1;
+      for (std::int64_t const node : {(2 * ny + 1) * nx, (1 * ny + 1) * nx + 1, std::int64_t{0}, 2 * nx + 1})
+        problem.data->point_loads.loads.push_back({static_cast<std::int32_t>(node), 0.25 + static_cast<double>(node), -1});
+      std::string const which = std::to_string(cells[0]) + " x " + std::to_string(cells[1]) + " x " + std::to_string(cells[2]);
+      problem.expect_inside_is_used(which);
+      problem.data->point_loads.loads.clear();  // parts have their own numbers
+      for (int const n_parts : {1, 3, 8})
+        problem.expect_parts_add_up(n_parts, which, true);
+    }
 }
 
 TEST(BoxBoundary, NamedFacesMaterialsAndPointLoads) {

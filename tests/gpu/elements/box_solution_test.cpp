@@ -234,6 +234,80 @@ std::vector<BoxCase> boxes() {
   return result;
 }
 
+/// What BoxSolution::of_side finds, and the sum of the sizes of what the flux is made of.
+struct SideOfBox {
+  BoxSolution::OfSide of;
+  Long sizes = 0;
+};
+SideOfBox side_of(BoxCase const& box, std::vector<double> const& u, int side, bool fixed, Data const& f, Data const& value,
+                  Data const& alpha, BoxProblem::Cells const& faces, BoxProblem::Cells const& nodes) {
+  Gauss const gauss(2);
+  auto const d = static_cast<std::size_t>(side / 2), a = (d + 1) % 3, b = (d + 2) % 3;
+  bool const upper = side % 2 == 1;
+  auto const holds = [&](BoxProblem::Cells const& range, Index const& i) {
+    return range.first[a] <= i[a] && i[a] < range.end[a] && range.first[b] <= i[b] && i[b] < range.end[b];
+  };
+  SideOfBox found{{0, {0, 0, std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}}};
+  Long area = 0, integral = 0, flux = 0;
+  Index cell{};
+  cell[d] = upper ? box.cells[d] - 1 : 0;
+  for (cell[a] = 0; cell[a] < box.cells[a]; ++cell[a])
+    for (cell[b] = 0; cell[b] < box.cells[b]; ++cell[b]) {
+      std::array<Long, 3> edge{};
+      for (std::size_t e = 0; e < 3; ++e)
+        edge[e] = static_cast<Long>(box.node(e, cell[e] + 1)) - box.node(e, cell[e]);
+      for (std::size_t q = 0; q < 4 && holds(faces, cell); ++q) {
+        std::array<Long, 3> t{};
+        t[d] = upper ? 1 : 0;
+        t[a] = gauss.point[q & 1];
+        t[b] = gauss.point[q >> 1];
+        Long const weight = edge[a] * edge[b] / 4, at = AtPoint(box, u, cell, t).value;
+        area += weight;
+        integral += weight * at;
+        if (!fixed) {
+          Point const x = place(box, cell, t);
+          flux -= weight * (value.value(x) - alpha.value(x) * at);
+          found.sizes += weight * (std::abs(value.value(x)) + std::abs(alpha.value(x) * at));
+        }
+      }
+      for (int corner = 0; corner < 8; ++corner) {
+        Index const node{cell[0] + (corner & 1), cell[1] + (corner >> 1 & 1), cell[2] + (corner >> 2)};
+        if (node[d] != (upper ? box.cells[d] : 0))
+          continue;
+        double const here = u[static_cast<std::size_t>(box.number(node))];
+        if (holds(faces, cell)) {
+          found.of.sums.min = std::min(found.of.sums.min, here);
+          found.of.sums.max = std::max(found.of.sums.max, here);
+        }
+        for (std::size_t q = 0; q < 8 && fixed && holds(nodes, node); ++q) {
+          std::array<Long, 3> const t{gauss.point[q & 1], gauss.point[q >> 1 & 1], gauss.point[q >> 2]};
+          std::array<Long, 3> basis{}, slope{};
+          for (std::size_t e = 0; e < 3; ++e) {
+            bool const high = (corner >> e & 1) == 1;
+            basis[e] = high ? t[e] : 1 - t[e];
+            slope[e] = (high ? 1 : -1) / edge[e];
+          }
+          AtPoint const at(box, u, cell, t);
+          Point const x = place(box, cell, t);
+          Long const weight = edge[0] * edge[1] * edge[2] / 8;
+          for (std::size_t e = 0; e < 3; ++e) {
+            Long const part = weight * box.k[box.k.size() == 1 ? 0 : e].value(x) * at.gradient[e] * slope[e] * basis[(e + 1) % 3] *
+                              basis[(e + 2) % 3];
+            flux -= part;
+            found.sizes += std::abs(part);
+          }
+          Long const load = weight * f.value(x) * basis[0] * basis[1] * basis[2];
+          flux += load;
+          found.sizes += std::abs(load);
+        }
+      }
+    }
+  found.of.area = static_cast<double>(area);
+  found.of.sums.u = static_cast<double>(integral);
+  found.of.sums.flux = static_cast<double>(flux);
+  return found;
+}
+
 /// sqrt(at - x), or of y or z.
 Data root_of(double at, Op coordinate) {
   using I = Instruction;
@@ -360,6 +434,64 @@ TYPED_TEST(BoxSolutionOn, ErrorsAreThoseOfPlainLoops) {
   }
   for (int const points : {2, 5, 9, most_box_points})
     this->expect_errors(boxes()[5], random_vector(boxes()[5].n(), 4), sine(0.5, 3), 0, points);
+}
+
+TYPED_TEST(BoxSolutionOn, SidesAreThoseOfPlainLoops) {
+  using Type = BoxProblem::Face::Type;
+  Data const f = sine(2, 3), value = polynomial(1, 2, 3), alpha = sine(2, 1);
+  for (BoxCase box : boxes()) {
+    if (box.counted)
+      continue;
+    std::vector<double> const u = random_vector(box.n(), 3);
+    Array<double> const on_backend = this->upload(u);
+    for (std::vector<Data> const& k :
+         {std::vector<Data>{constant(3)}, {polynomial(3, 1, 1), constant(10), sine(2, 1)}, {branches(4, 7)}}) {
+      box.k = k;
+      BoxProblem problem = box.problem();
+      problem.source = f.code;
+      for (int side = 0; side < 6; ++side)
+        for (Type const type : {Type::dirichlet, Type::neumann, Type::robin}) {
+          SCOPED_TRACE(box.text() + ", side " + std::to_string(side) + ", condition " + std::to_string(static_cast<int>(type)));
+          problem.faces[static_cast<std::size_t>(side)] = {type, 0, value.code, alpha.code};
+          BoxSolution const asked(*this->context, problem);
+          BoxProblem::Cells all{{0, 0, 0}, box.cells}, nodes{{1, 1, 1}, box.cells}, some = all;
+          for (std::size_t e = 0; e < 3; ++e) {
+            some.first[e] = box.cells[e] / 3;
+            some.end[e] = std::max(some.first[e] + 1, box.cells[e] - box.cells[e] / 4);
+          }
+          for (BoxProblem::Cells const& faces : {all, some}) {
+            SideOfBox const expected =
+                side_of(box, u, side, type == Type::dirichlet, f, value, type == Type::robin ? alpha : constant(0), faces, nodes);
+            auto const found = asked.of_side(on_backend.data(), side, faces, nodes);
+            EXPECT_NEAR(found.area, expected.of.area, 1e-14 * expected.of.area);
+            EXPECT_NEAR(found.sums.u, expected.of.sums.u, 1e-14 * expected.of.area);
+            EXPECT_EQ(found.sums.min, expected.of.sums.min);
+            EXPECT_EQ(found.sums.max, expected.of.sums.max);
+            EXPECT_NEAR(found.sums.flux, expected.of.sums.flux, 1e-14 * static_cast<double>(expected.sizes));
+            EXPECT_EQ(found.sums.flux, asked.of_side(on_backend.data(), side, faces, nodes).sums.flux);
+          }
+        }
+    }
+  }
+}
+
+TYPED_TEST(BoxSolutionOn, FluxOfALinearSolution) {
+  // u = x + 2 y - 3 z and k = 2: what leaves through a node is k du/dn times its share of the side, which has 3 x 3 cells.
+  BoxCase box{{3, 3, 3}};
+  box.k = {constant(2)};
+  std::vector<double> u;
+  for (std::int64_t i = 0; i < box.n(); ++i)
+    u.push_back(box.node(0, i % 4) + 2 * box.node(1, i / 4 % 4) - 3 * box.node(2, i / 16));
+  Array<double> const on_backend = this->upload(u);
+  BoxSolution const asked(*this->context, box.problem());
+  for (std::size_t d = 0; d < 3; ++d)
+    for (int const upper : {0, 1}) {
+      double const slope = std::array{1., 2., -3.}[d];
+      auto const found =
+          asked.of_side(on_backend.data(), 2 * static_cast<int>(d) + upper, {{1, 1, 1}, {2, 2, 2}}, {{1, 1, 1}, {3, 3, 3}});
+      EXPECT_NEAR(found.area, 1. / 9, 1e-15);
+      EXPECT_NEAR(found.sums.flux, (upper == 1 ? -2 : 2) * slope * 4 / 9, 1e-14);
+    }
 }
 
 TYPED_TEST(BoxSolutionOn, SlabsOfPlanes) {
