@@ -143,18 +143,13 @@ std::string cube(std::int64_t n) {
   return std::to_string(n) + "^3";
 }
 
-/// Sets the rows of the rim of a block of box_laplacian(n, n, n). `places`: of the nodes of the block and around it.
-void set_rim(BenchRows& own, NodeBox const& block, std::int64_t n, std::span<std::int32_t const> places) {
-  NodeBox around;
-  for (std::size_t d = 0; d < 3; ++d) {
-    around.low[d] = std::max<std::int64_t>(block.low[d] - 1, 0);
-    around.high[d] = std::min(block.high[d] + 1, n);
-  }
-  std::vector<std::int32_t> const rim = nodes_on_rim(around, block);
+/// Sets the rows of the rim of a block of box_laplacian(n, n, n).
+void set_rim(BenchRows& own, BlockPlaces const& places) {
+  std::vector<std::int32_t> const rim = nodes_on_rim(places.around(), places.own());
   RimEntries entries;
   for (int e = 0; e < std::ssize(entries); ++e)
     entries[static_cast<std::size_t>(e)].assign(rim.size(), Box::weight((e % 3 != 1) + (e / 3 % 3 != 1) + (e / 9 != 1)));
-  BlockSystem rows = rows_of_rim(around, block, rim, places, entries);
+  BlockSystem rows = rows_of_rim(places, rim, entries);
   own.split = std::move(rows.rows);
   own.rim_rows = std::move(rows.rim_rows);
 }
@@ -174,7 +169,7 @@ BenchMatrix block_of_box(Context& context, std::int64_t n, Team& team) {
       none->row_ptr.push_back(0);
       own.split = split({{}, std::move(none)});
     } else {
-      set_rim(own, block, n, partition.places(team.rank()));
+      set_rim(own, partition.places(team.rank()));
     }
     if (block.size() == 0) {
       result.csr = std::make_unique<Csr>(own.split.local, context);

@@ -250,7 +250,6 @@ Domain mesh_of_box(RunConfig const& config, Team& team, Forecaster const& foreca
     if (own.n_cells() == 0)
       return;
     mesh.places = mesh.box->places(rank);
-    mesh.in_own = nodes_in(own, around, order);
     spec.mesh.part = around;
     mesh.around = std::make_shared<assembly::Discretization>(spec);
     spec.mesh.part = own;
@@ -305,7 +304,7 @@ void make_own(Domain& mesh, assembly::PartOfSpace& part) {
   mesh.own_cells = std::move(part.own_cells);
   mesh.own = std::make_shared<assembly::Discretization>(*mesh.around, assembly::places_in(part.around_cells, mesh.own_cells),
                                                         part.in_own_cells);
-  mesh.in_own = std::move(part.in_own_cells);
+  mesh.own_in_list = std::move(part.in_own_cells);
 }
 
 /// The part on the cells around own rows, and that on own cells, from a problem that knows the former.
@@ -318,8 +317,9 @@ void make_parts(Domain& mesh, Team& team, assembly::ProblemSpec const& spec, std
   team.together([&] {
     if (part.around_cells.empty())
       return;
-    mesh.places.resize(part.unknowns.size());
-    std::iota(mesh.places.begin(), mesh.places.end(), 0);
+    HostVector<std::int32_t> places(part.unknowns.size());
+    std::iota(places.begin(), places.end(), 0);
+    mesh.places = std::move(places);
     mesh.around = std::make_shared<assembly::Discretization>(std::move(*problem));
     mesh.around_unknowns = part.unknowns;
   });
@@ -498,10 +498,16 @@ std::vector<std::int64_t> Domain::row_numbers() const {
   return numbers;
 }
 
+std::vector<std::int32_t> const& Domain::in_own() const {
+  if (own_in_list.empty() && box)
+    own_in_list = nodes_in(part, part_around, order);
+  return own_in_list;
+}
+
 HostVector<double> Domain::of_own_cells(std::span<double const> values) const {
   HostVector<double> result;
-  result.reserve(in_own.size());
-  for (std::int32_t const place : in_own)
+  result.reserve(in_own().size());
+  for (std::int32_t const place : in_own())
     result.push_back(values[static_cast<std::size_t>(place)]);
   return result;
 }
@@ -509,7 +515,7 @@ HostVector<double> Domain::of_own_cells(std::span<double const> values) const {
 std::vector<std::uint8_t> Domain::have_rows() const {
   std::vector<std::uint8_t> result(n_around());
   for (std::size_t i = 0; i < result.size(); ++i)
-    result[i] = place(i) < n_rows ? 1 : 0;
+    result[i] = has_row(i) ? 1 : 0;
   return result;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/config/run_config.hpp"
+#include "app/domain/row_places.hpp"
 #include "app/domain/ties.hpp"
 #include "app/launch/team.hpp"
 #include "assembly/discretization.hpp"
@@ -28,8 +29,7 @@ struct Domain {
   std::optional<assembly::BoxPartition> box;              ///< of a box
   std::shared_ptr<assembly::Discretization> around, own;  ///< the cells around own rows; own cells. Null without cells
   std::int64_t n_rows = 0;
-  HostVector<std::int32_t> places;   ///< of the unknowns around: the row, or n_rows and the ghost
-  std::vector<std::int32_t> in_own;  ///< the unknowns of own cells among those around
+  RowPlaces places;  ///< of the unknowns around
   std::vector<RankNeighbor> neighbors;
   std::optional<bool> pure_neumann;  ///< none: known when all parts are assembled
   std::vector<RankTie> ties;         ///< by the unknown
@@ -38,6 +38,8 @@ struct Domain {
   std::shared_ptr<assembly::LatticePieces const> pieces;   ///< the same; who has which
 
   [[nodiscard]] bool is_whole() const { return around != nullptr && around == own; }
+  /// The unknowns of own cells among those around. Of a box they are found when they are asked for.
+  [[nodiscard]] std::vector<std::int32_t> const& in_own() const;
   /// The values at the unknowns of `own` among values at those of `around`, where these are two.
   [[nodiscard]] HostVector<double> of_own_cells(std::span<double const> values) const;
   /// How many unknowns `around` has; and the row of one of them, or n_rows and its number among the ghosts.
@@ -45,7 +47,8 @@ struct Domain {
   [[nodiscard]] std::int64_t place(std::size_t unknown) const {
     return is_whole() ? static_cast<std::int64_t>(unknown) : places[unknown];
   }
-  /// Whether a row of this rank belongs to an unknown of `around`, for all of these.
+  /// Whether a row of this rank belongs to an unknown of `around`; and that for all of these.
+  [[nodiscard]] bool has_row(std::size_t unknown) const { return place(unknown) < n_rows; }
   [[nodiscard]] std::vector<std::uint8_t> have_rows() const;
   /// Those of own rows among values at the unknowns of `around`.
   [[nodiscard]] HostVector<double> of_own_rows(std::span<double const> values) const;
@@ -69,6 +72,7 @@ struct Domain {
   std::vector<std::int32_t> own_cells, own_unknowns, around_unknowns;  ///< of other meshes
   std::vector<std::int32_t> around_cells;                              ///< of lattices, until they are assembled
   HostVector<std::int32_t> own_nodes;                                  ///< the same; see PartOfSpace
+  mutable std::vector<std::int32_t> own_in_list;                       ///< what in_own() gives
 };
 
 /// What is to be known of a problem before its mesh is made: called with the checked problem on every rank that makes the mesh or

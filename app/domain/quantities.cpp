@@ -229,7 +229,8 @@ assembly::DataFindings data_of(Domain const& mesh, Team& team, RunConfig const& 
         part.ranges = of_rank;
         at_rows.add(part);
       }
-      mesh.around->add_dirichlet_findings(mesh.have_rows(), at_rows);
+      mesh.around->add_dirichlet_findings([&](std::int64_t unknown) { return mesh.has_row(static_cast<std::size_t>(unknown)); },
+                                          at_rows);
       mine.meeting = at_rows.meeting;
       mine.sources = at_rows.sources;
     }

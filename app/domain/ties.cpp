@@ -35,7 +35,8 @@ std::vector<RankRow> rows_around(Domain const& mesh, Team& team) {
     rank_of_ghost.insert(rank_of_ghost.end(), static_cast<std::size_t>(neighbor.n_ghosts), neighbor.rank);
   std::vector<RankRow> rows;
   rows.reserve(mesh.places.size());
-  for (std::int32_t const place : mesh.places) {
+  for (std::size_t i = 0; i < mesh.places.size(); ++i) {
+    std::int32_t const place = mesh.places[i];
     auto const ghost = static_cast<std::size_t>(std::max<std::int64_t>(place - mesh.n_rows, 0));
     rows.push_back(place < mesh.n_rows ? RankRow{team.rank(), place} : RankRow{rank_of_ghost[ghost], ghosts[ghost]});
   }

@@ -23,4 +23,13 @@ BackendChoice choose_backend(std::optional<Backend> wanted, Team& team) {
   return choice;
 }
 
+std::future<void> begin_with_device(std::optional<Backend> wanted, Team& team) {
+  if (wanted == Backend::cpu)
+    return {};
+  return std::async(std::launch::async | std::launch::deferred, [number = rank_on_host(team.communicator())] {
+    if (int const count = cuda_device_count(); count > 0)
+      static_cast<void>(why_no_cuda(number % count));
+  });
+}
+
 }  // namespace poisson::app

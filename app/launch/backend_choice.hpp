@@ -3,6 +3,7 @@
 #include "app/launch/team.hpp"
 #include "gpu/core/context.hpp"
 
+#include <future>
 #include <optional>
 #include <string>
 
@@ -19,5 +20,9 @@ struct BackendChoice {
 /// devices in turns. Collective. Throws EnvironmentError where cuda is wanted and there
 /// is no device.
 [[nodiscard]] BackendChoice choose_backend(std::optional<Backend> wanted, Team& team);
+
+/// Begins to make the context of the device that this rank may get, which takes 0.1 s, in a thread of its own. What fails there,
+/// choose_backend tells. Collective.
+[[nodiscard]] std::future<void> begin_with_device(std::optional<Backend> wanted, Team& team);
 
 }  // namespace poisson::app

@@ -122,11 +122,11 @@ LargestPart part_of_box(assembly::Estimate const& whole, RunConfig const& config
   part.layout.n_unknowns = part.around;
   if (plan.has_box_levels)
     part.blocks = partition.node_blocks();
-  part.space = part.making_mesh = around.memory.space + own.memory.space + 4 * part.around;
+  part.space = part.making_mesh = around.memory.space + own.memory.space;
   part.constraints = plan.route == Route::csr ? around.memory.constraints : bytes_of_fixed_values(plan, part.around);
-  part.assembled = around.memory.csr + 8 * part.around;
+  part.assembled = around.memory.csr + 12 * part.around;  // with the places of the unknowns
   part.solution = 8 * part.around;
-  part.output = own.memory.output + 8 * own.mesh.dofs;  // and u of the cells' unknowns
+  part.output = own.memory.output + 12 * own.mesh.dofs;  // and u of the cells' unknowns, with their places
   part.made = own.memory.made;
   part.largest_output = own.memory.largest_output;
   return part;

@@ -4,6 +4,7 @@
 #include "app/domain/domain.hpp"
 #include "app/domain/points.hpp"
 #include "app/domain/quantities.hpp"
+#include "app/launch/backend_choice.hpp"
 #include "app/launch/same_configuration.hpp"
 #include "app/plan/assembly_plan.hpp"
 #include "app/results/output.hpp"
@@ -24,6 +25,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,10 +75,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   RunConfig const& config = configuration.config();
   Team& team = internal.team;
   require_same_configuration(config, team);
-  RunLog log(config, options, console);
-  RunDevice device(config.backend, options.threads, team, log);
-  team.together([&] { assembly::prepare_for(config.problem.mesh); });  // while a device starts
-  log.record.clock = {};                                               // of which no stage knows
+  std::future<void> const with_device = begin_with_device(config.backend, team);  // while libraries are loaded
+  team.together([&] { assembly::prepare_for(config.problem.mesh); });
   std::optional<SystemFiles> const system_files =
       options.matrix_out.empty() ? std::nullopt : std::optional<SystemFiles>(options.matrix_out);
   team.on_first([&] {
@@ -85,6 +85,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   });
   Outputs const outputs(config, team.size(), internal.keep_unknowns);
   Results results(config, options, internal, outputs.names());
+  RunLog log(config, options, console);
+  RunDevice device(config.backend, options.threads, team, log);
   log.begin(options.path + team.on_ranks());
   SystemSolver solver(config, team, device, log);
   ResultRecord& record = log.record;

@@ -3,6 +3,7 @@
 #include "app/launch/backend_choice.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/device_ranks.hpp"
 
 namespace poisson::app {
 
@@ -15,6 +16,11 @@ RunDevice::RunDevice(std::optional<Backend> wanted, int threads, Team& team, Run
                                [backend = backend_, device = choice.device] { return make_context(backend, device); });
   log.record.backend = name_of(backend_);
   log.record.threads = thread_count();
+  if (backend_ == Backend::cuda && !team.is_alone()) {
+    // To connect the devices of ranks takes half a second more, beside the mesh and the matrix.
+    team.together([&] { static_cast<void>(context()); });
+    begin_rank_transport(*context_, team.communicator());
+  }
 }
 
 Context& RunDevice::context() {

@@ -14,6 +14,7 @@
 #include "gpu/exchange/halo.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/block.hpp"
 #include "gpu/kernels/rim.hpp"
 
 #include <algorithm>
@@ -353,8 +354,20 @@ Field System::around_of_rows(Field x) const {
   bool const tied = mesh_.whole.periodic;
   Context& context = context_();
   Array<double> const all = with_ghosts(context, team_.communicator(), tied ? neighbors_ : mesh_.neighbors, x.on(context));
-  Array<std::int32_t> const places(context, std::span<std::int32_t const>(tied ? places_ : mesh_.places));
-  Array<double> u(context, places.size());
+  Array<double> u(context, static_cast<std::int64_t>(mesh_.places.size()));
+  if (BlockPlaces const* const block = mesh_.places.block(); block != nullptr && !tied) {
+    auto const copy = [&](NodeBox const& nodes, std::int64_t first) {
+      if (nodes.size() > 0)
+        kernels_for<BlockKernels<double>>(context).copy(context, common_nodes(nodes, nodes, block->around()), all.data() + first,
+                                                        u.data());
+    };
+    copy(block->own(), 0);
+    for (auto const& [nodes, first] : block->ghosts())
+      copy(nodes, first);
+    return Field(std::move(u));
+  }
+  HostVector<std::int32_t> const list = tied ? places_ : mesh_.places.list();
+  Array<std::int32_t> const places(context, std::span<std::int32_t const>(list));
   kernels_for<RimKernels<double>>(context).pack(context, places.size(), places.data(), all.data(), u.data());
   return Field(std::move(u));
 }

@@ -108,7 +108,7 @@ void System::assemble() {
     if (mesh_.whole.periodic && !mesh_.is_whole())
       return;
     rows_.neighbors = mesh_.neighbors;
-    rows_.matrix = rows_in(std::move(system.matrix), mesh_.places, mesh_.n_rows, rows_.n_ghosts());
+    rows_.matrix = rows_in(std::move(system.matrix), mesh_.places.list(), mesh_.n_rows, rows_.n_ghosts());
     b_ = Field(mesh_.of_own_rows(std::move(system.rhs)));
   });
   if (mesh_.is_whole()) {  // it is complete, and in a pure Neumann problem made to fit
@@ -172,14 +172,7 @@ void System::assemble_box(Context& context) {
       b_ = system->take_rhs();
       block_->local = system->take_matrix();
     } else {
-      NodeBox around;
-      assembly::BoxPart const& cells = mesh_.part_around;
-      for (std::size_t d = 0; d < 3; ++d) {
-        around.low[d] = cells.first[d];
-        around.high[d] = cells.first[d] + cells.cells[d] + 1;
-      }
-      auto const me = static_cast<std::size_t>(team_.rank());
-      block_ = take_block(*system, around, mesh_.box->node_blocks().own[me], mesh_.places, context);
+      block_ = take_block(*system, *mesh_.places.block(), context);
       b_ = std::move(block_->rhs);
     }
     elements_ = std::move(system);
@@ -241,8 +234,8 @@ LatticeProblem System::problem_of_cells(std::span<double const> around) const {
   if (!mesh_.own)
     return assembly::problem_without_cells(config_.problem.order, dirichlet);
   std::vector<std::int32_t> number;
-  number.reserve(mesh_.in_own.size());
-  for (std::int32_t const unknown : mesh_.in_own)
+  number.reserve(mesh_.in_own().size());
+  for (std::int32_t const unknown : mesh_.in_own())
     number.push_back(mesh_.places[static_cast<std::size_t>(unknown)]);
   return mesh_.own->lattice_problem(number, dirichlet, !plan_.source_on_host);
 }
@@ -263,8 +256,8 @@ void System::assemble_own_lattices(Context& context) {
       mesh_.around_cells = {};
       problem = problem_of_cells(dirichlet);
     } else {
-      pieces.emplace(mesh_.pieces, team_.rank(), std::ssize(mesh_.places), mesh_.n_rows, std::move(mesh_.own_nodes),
-                     std::move(mesh_.around_cells));
+      pieces.emplace(mesh_.pieces, team_.rank(), static_cast<std::int64_t>(mesh_.places.size()), mesh_.n_rows,
+                     std::move(mesh_.own_nodes), std::move(mesh_.around_cells));
       // Own unknowns were rows in the order of their numbers in the whole mesh.
       for (RankNeighbor& neighbor : mesh_.neighbors)
         for (std::int32_t& row : neighbor.sent)

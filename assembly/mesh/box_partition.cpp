@@ -132,14 +132,11 @@ std::vector<RankNeighbor> BoxPartition::neighbors(int rank) const {
   return result;
 }
 
-HostVector<std::int32_t> BoxPartition::places(int rank) const {
-  NodeBox const own = owned(rank), need = needed(rank);
-  HostVector<std::int32_t> result(static_cast<std::size_t>(need.size()));
-  own.for_all([&](auto const& node) { result[need.index(node)] = static_cast<std::int32_t>(own.index(node)); });
-  std::int64_t next = own.size();
+BlockPlaces BoxPartition::places(int rank) const {
+  std::vector<NodeBox> others;
   for (int const other : touching(rank))
-    common(owned(other), need).for_all([&](auto const& node) { result[need.index(node)] = static_cast<std::int32_t>(next++); });
-  return result;
+    others.push_back(owned(other));
+  return {needed(rank), owned(rank), others};
 }
 
 }  // namespace poisson::assembly

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "assembly/problem.hpp"
-#include "gpu/core/host_vector.hpp"
+#include "gpu/core/block_places.hpp"
 #include "gpu/core/node_box.hpp"
 #include "gpu/core/rank_rows.hpp"
 
@@ -35,9 +35,8 @@ public:
   [[nodiscard]] std::vector<RankNeighbor> neighbors(int rank) const;
   /// The nodes that ranks own.
   [[nodiscard]] RankBlocks node_blocks() const;
-  /// Gives for every node of assembled_cells(rank), lexicographic, its row, or the number of rows plus the number of its ghost. Own
-  /// rows are numbered lexicographically.
-  [[nodiscard]] HostVector<std::int32_t> places(int rank) const;
+  /// The rows and ghosts of the nodes of assembled_cells(rank).
+  [[nodiscard]] BlockPlaces places(int rank) const;
 
 private:
   [[nodiscard]] std::array<int, 3> block(int rank) const;

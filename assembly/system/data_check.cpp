@@ -266,8 +266,8 @@ bool touches_another_side(Space const& space, BoundaryFace const& face) {
 }  // namespace
 
 void check_dirichlet(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                     std::span<std::uint8_t const> counted, DataFindings& found) {
-  auto const counts = [&](std::int32_t unknown) { return counted.empty() || counted[static_cast<std::size_t>(unknown)] != 0; };
+                     std::function<bool(std::int64_t unknown)> const& counted, DataFindings& found) {
+  auto const counts = [&](std::int32_t unknown) { return !counted || counted(unknown); };
   std::vector<std::size_t> conditions;
   for (std::size_t i = 0; i < data.boundary.size(); ++i)
     if (data.boundary[i].type == BoundaryType::dirichlet)

@@ -2,8 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,10 +63,10 @@ struct DataFindings {
 /// `sources` and `meeting`: see check_dirichlet. Threaded; the same result for any number of threads.
 [[nodiscard]] DataFindings check_data(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
-/// Adds what sources lose at unknowns on Dirichlet faces, and where two conditions meet there. Only unknowns with counted[i] != 0
-/// count (empty: all). On parts that have all cells around these, the findings add up to those of the whole. Precondition:
+/// Adds what sources lose at unknowns on Dirichlet faces, and where two conditions meet there. Only unknowns for which counted(i)
+/// holds count (none: all). On parts that have all cells around these, the findings add up to those of the whole. Precondition:
 /// found.ranges are those of the whole.
 void check_dirichlet(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                     std::span<std::uint8_t const> counted, DataFindings& found);
+                     std::function<bool(std::int64_t unknown)> const& counted, DataFindings& found);
 
 }  // namespace poisson::assembly

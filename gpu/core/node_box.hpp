@@ -19,6 +19,12 @@ struct NodeBox {
   [[nodiscard]] std::int64_t index(std::array<std::int64_t, 3> const& node) const {
     return ((node[2] - low[2]) * (high[1] - low[1]) + node[1] - low[1]) * (high[0] - low[0]) + node[0] - low[0];
   }
+  [[nodiscard]] bool holds(std::array<std::int64_t, 3> const& node) const {
+    for (std::size_t d = 0; d < 3; ++d)
+      if (node[d] < low[d] || node[d] >= high[d])
+        return false;
+    return true;
+  }
   /// Calls action(node) in the order of the numbers.
   template <class Action>
   void for_all(Action const& action) const {

@@ -149,60 +149,77 @@ std::vector<std::int32_t> nodes_on_rim(NodeBox const& around, NodeBox const& own
   return result;
 }
 
-BlockSystem rows_of_rim(NodeBox const& around, NodeBox const& own, std::span<std::int32_t const> rim,
-                        std::span<std::int32_t const> places, RimEntries const& entries) {
-  BlockSystem result;
-  std::int64_t const n = own.size(), n_around = around.size(), line = around.count(0), plane = line * around.count(1);
-  std::int64_t const n_ghosts = n_around - n;
-  auto couplings = std::make_shared<CsrMatrix>();
-  couplings->n_columns = n_ghosts;
-  couplings->row_ptr.push_back(0);
-  CsrMatrix& rows = result.rim_rows;
-  rows.n_rows = 0;
-  rows.n_columns = n + n_ghosts;
-  rows.row_ptr.push_back(0);
-  std::vector<std::int32_t> of_rim;
-  of_rim.reserve(rim.size());
-  for (auto* const lists : {&rows, couplings.get()})
-    lists->row_ptr.reserve(rim.size() + 1);
-  rows.columns.reserve(n_entries * rim.size());
-  rows.values.reserve(n_entries * rim.size());
-  std::vector<std::pair<std::int32_t, double>> row;
-  for (std::size_t i = 0; i < rim.size(); ++i) {
-    std::int64_t const x = rim[i] % line, y = rim[i] / line % around.count(1), z = rim[i] / plane;
-    row.clear();
-    for (int e = 0; e < n_entries; ++e) {
-      std::int64_t const i2 = x + e % 3 - 1, j2 = y + e / 3 % 3 - 1, k2 = z + e / 9 - 1;
-      double const value = entries[static_cast<std::size_t>(e)][i];
-      bool const exists = i2 >= 0 && j2 >= 0 && k2 >= 0 && i2 < line && j2 < around.count(1) && k2 < around.count(2);
-      if (exists && is_stored(value))
-        row.emplace_back(places[static_cast<std::size_t>((k2 * around.count(1) + j2) * line + i2)], value);
-    }
-    for (std::size_t k = 1; k < row.size(); ++k)  // almost in order
-      for (std::size_t l = k; l > 0 && row[l].first < row[l - 1].first; --l)
-        std::swap(row[l], row[l - 1]);
-    if (row.empty() || row.back().first < n)  // a Dirichlet value, or beside one
-      continue;
-    of_rim.push_back(places[static_cast<std::size_t>(rim[i])]);
-    for (auto const& [column, value] : row) {
-      rows.columns.push_back(column);
-      rows.values.push_back(value);
-      if (column >= n) {
-        couplings->columns.push_back(static_cast<std::int32_t>(column - n));
-        couplings->values.push_back(value);
+BlockSystem rows_of_rim(BlockPlaces const& places, std::span<std::int32_t const> rim, RimEntries const& entries) {
+  NodeBox const &around = places.around(), &own = places.own();
+  std::int64_t const n = own.size(), line = around.count(0), lines = around.count(1);
+  // Threads make the rows of some nodes each, which are then put together in their order.
+  struct Rows {
+    std::vector<std::int32_t> rim, lengths, couplings, columns;
+    std::vector<double> values;
+  };
+  constexpr std::int64_t at_once = 1024;
+  std::int64_t const n_rim = std::ssize(rim), n_parts = (n_rim + at_once - 1) / at_once;
+  std::vector<Rows> parts(static_cast<std::size_t>(n_parts));
+#pragma omp parallel for schedule(static)
+  for (std::int64_t part = 0; part < n_parts; ++part) {
+    Rows& made = parts[static_cast<std::size_t>(part)];
+    std::vector<std::pair<std::int32_t, double>> row;
+    for (std::int64_t i = part * at_once; i < std::min(n_rim, (part + 1) * at_once); ++i) {
+      std::int64_t const number = rim[static_cast<std::size_t>(i)];
+      Counts const node{around.low[0] + number % line, around.low[1] + number / line % lines,
+                        around.low[2] + number / (line * lines)};
+      row.clear();
+      for (int e = 0; e < n_entries; ++e) {
+        Counts const other{node[0] + e % 3 - 1, node[1] + e / 3 % 3 - 1, node[2] + e / 9 - 1};
+        double const value = entries[static_cast<std::size_t>(e)][static_cast<std::size_t>(i)];
+        if (around.holds(other) && is_stored(value))
+          row.emplace_back(places.at(other), value);
+      }
+      for (std::size_t k = 1; k < row.size(); ++k)  // almost in order
+        for (std::size_t l = k; l > 0 && row[l].first < row[l - 1].first; --l)
+          std::swap(row[l], row[l - 1]);
+      if (row.empty() || row.back().first < n)  // a Dirichlet value, or beside one
+        continue;
+      made.rim.push_back(places.at(node));
+      made.lengths.push_back(static_cast<std::int32_t>(row.size()));
+      made.couplings.push_back(0);
+      for (auto const& [column, value] : row) {
+        made.columns.push_back(column);
+        made.values.push_back(value);
+        made.couplings.back() += column >= n ? 1 : 0;
       }
     }
-    rows.row_ptr.push_back(std::ssize(rows.columns));
-    couplings->row_ptr.push_back(std::ssize(couplings->columns));
+  }
+
+  BlockSystem result;
+  auto couplings = std::make_shared<CsrMatrix>();
+  couplings->n_columns = around.size() - n;
+  couplings->row_ptr.push_back(0);
+  CsrMatrix& rows = result.rim_rows;
+  rows.n_columns = around.size();
+  rows.row_ptr.push_back(0);
+  std::vector<std::int32_t>& of_rim = result.rows.rim;
+  for (Rows const& part : parts) {
+    of_rim.insert(of_rim.end(), part.rim.begin(), part.rim.end());
+    rows.columns.insert(rows.columns.end(), part.columns.begin(), part.columns.end());
+    rows.values.insert(rows.values.end(), part.values.begin(), part.values.end());
+    for (std::size_t i = 0; i < part.rim.size(); ++i) {
+      rows.row_ptr.push_back(rows.row_ptr.back() + part.lengths[i]);
+      couplings->row_ptr.push_back(couplings->row_ptr.back() + part.couplings[i]);
+    }
+    for (std::size_t e = 0; e < part.columns.size(); ++e)
+      if (part.columns[e] >= n) {
+        couplings->columns.push_back(static_cast<std::int32_t>(part.columns[e] - n));
+        couplings->values.push_back(part.values[e]);
+      }
   }
   couplings->n_rows = rows.n_rows = std::ssize(of_rim);
-  result.rows.rim = std::move(of_rim);
   result.rows.couplings = std::move(couplings);
   return result;
 }
 
-BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox const& own, std::span<std::int32_t const> places,
-                       Context& context) {
+BlockSystem take_block(BoxSystem& around, BlockPlaces const& places, Context& context) {
+  NodeBox const &around_nodes = places.around(), &own = places.own();
   std::unique_ptr<Matrix> const matrix = around.take_matrix();
   std::vector<std::int32_t> const rim = nodes_on_rim(around_nodes, own);
   RimEntries entries;
@@ -210,11 +227,10 @@ BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox c
   std::unique_ptr<Matrix> local = stencil != nullptr
                                       ? block_of(*stencil, around_nodes, own, rim, context, entries)
                                       : block_of(dynamic_cast<HalfCds const&>(*matrix), around_nodes, own, rim, context, entries);
-  BlockSystem result = rows_of_rim(around_nodes, own, rim, places, entries);
+  BlockSystem result = rows_of_rim(places, rim, entries);
   result.local = std::move(local);
   std::int64_t const n = own.size();
-  std::int64_t const row_not_finite = matrix->row_not_finite;
-  if (row_not_finite >= 0)
+  if (std::int64_t const row_not_finite = matrix->row_not_finite; row_not_finite >= 0)
     if (std::int32_t const place = places[static_cast<std::size_t>(row_not_finite)]; place < n)
       result.local->row_not_finite = place;
   Array<double> rhs(context, n);

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "gpu/core/block_places.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
-#include "gpu/core/node_box.hpp"
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/elements/box_system.hpp"
 
@@ -30,16 +30,13 @@ struct BlockSystem {
 /// is -0.0.
 using RimEntries = std::array<HostVector<double>, 27>;
 
-/// Sets `rows` and `rim_rows` of a block from the entries of nodes_on_rim. `places`: see take_block.
-[[nodiscard]] BlockSystem rows_of_rim(NodeBox const& around, NodeBox const& own, std::span<std::int32_t const> rim,
-                                      std::span<std::int32_t const> places, RimEntries const& entries);
+/// Sets `rows` and `rim_rows` of a block from the entries of nodes_on_rim.
+[[nodiscard]] BlockSystem rows_of_rim(BlockPlaces const& places, std::span<std::int32_t const> rim, RimEntries const& entries);
 
 /// Makes the rows of a rank from `around`, the system of the box of cells around the rank's nodes. The matrix of `around` is in
-/// half_cds or matrix_free. It is moved out of `around`, as is the right-hand side. `around_nodes` are the nodes of that box. Where
-/// a face of the box lies inside of the whole box, its type is BoxProblem::Face::Type::cut. `places` holds a number for every node
-/// of the box, x fastest: the row of an own node, and for a ghost the number of rows plus that of the ghost. Preconditions: there
-/// are three own nodes or more in x and in y, and in z too where the matrix is matrix_free. Throws OutOfMemoryError.
-[[nodiscard]] BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox const& own,
-                                     std::span<std::int32_t const> places, Context& context);
+/// half_cds or matrix_free. It is moved out of `around`, as is the right-hand side. The nodes of that box are places.around().
+/// Where a face of the box lies inside of the whole box, its type is BoxProblem::Face::Type::cut. Preconditions: there are three
+/// own nodes or more in x and in y, and in z too where the matrix is matrix_free. Throws OutOfMemoryError.
+[[nodiscard]] BlockSystem take_block(BoxSystem& around, BlockPlaces const& places, Context& context);
 
 }  // namespace poisson

@@ -22,4 +22,9 @@ RankTransport const& rank_transport(Context& context, Communicator& ranks) {
   return context.backend() == Backend::cpu ? by_host : cuda_rank_transport(context, ranks);
 }
 
+void begin_rank_transport(Context& context, Communicator& ranks) {
+  if (context.backend() == Backend::cuda)
+    begin_cuda_rank_transport(context, ranks);
+}
+
 }  // namespace poisson

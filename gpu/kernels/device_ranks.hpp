@@ -46,5 +46,9 @@ struct RankTransport {
 /// contexts of all ranks have the same backend; `ranks` outlives the context. Collective. Throws what the communicator throws.
 [[nodiscard]] RankTransport const& rank_transport(Context& context, Communicator& ranks);
 [[nodiscard]] RankTransport const& cuda_rank_transport(Context& context, Communicator& ranks);
+/// Begins to make it: NCCL connects beside what follows, until rank_transport asks for it. Preconditions: those of rank_transport;
+/// every rank is a process. Collective. Throws what the communicator throws.
+void begin_rank_transport(Context& context, Communicator& ranks);
+void begin_cuda_rank_transport(Context& context, Communicator& ranks);
 
 }  // namespace poisson

@@ -103,16 +103,10 @@ BoxProblem problem_of(Cut const& cut) {
   return problem;
 }
 
-/// The nodes beside the block are its ghosts, by rank. With the number of the ghost of every node of `around` behind own rows.
-std::vector<RankNeighbor> neighbors_of(Cut const& cut, std::vector<std::int32_t>& places) {
+/// The nodes beside the block are its ghosts, by rank.
+std::vector<RankNeighbor> neighbors_of(Cut const& cut) {
   std::vector<NodeBox> const around = with_neighbours(cut.blocks.own, cut.blocks.nodes);
   std::vector<RankNeighbor> neighbors;
-  places.resize(static_cast<std::size_t>(cut.around.size()));
-  auto const place = [&](std::array<std::int64_t, 3> const& node) -> std::int32_t& {
-    return places[static_cast<std::size_t>(cut.around.index(node))];
-  };
-  std::int32_t next = 0;
-  cut.own.for_all([&](auto const& node) { place(node) = next++; });
   for (std::size_t other = 0; other < around.size(); ++other) {
     NodeBox const ghosts = common(cut.blocks.own[other], cut.around), sent = common(cut.own, around[other]);
     if (static_cast<int>(other) == cut.rank || ghosts.size() == 0)
@@ -120,7 +114,6 @@ std::vector<RankNeighbor> neighbors_of(Cut const& cut, std::vector<std::int32_t>
     RankNeighbor& neighbor = neighbors.emplace_back();
     neighbor.rank = static_cast<int>(other);
     neighbor.n_ghosts = ghosts.size();
-    ghosts.for_all([&](auto const& node) { place(node) = next++; });
     sent.for_all([&](auto const& node) { neighbor.sent.push_back(static_cast<std::int32_t>(cut.own.index(node))); });
   }
   return neighbors;
@@ -165,12 +158,11 @@ struct RankSystem {
 
 RankSystem assemble(Context& context, Cut const& cut, Format format, Communicator& ranks) {
   RankSystem result;
-  std::vector<std::int32_t> places;
-  result.neighbors = neighbors_of(cut, places);
+  result.neighbors = neighbors_of(cut);
   BoxSystem system(context, problem_of(cut), format);
   BlockSystem block;
   if (cut.blocks.own.size() > 1)
-    block = take_block(system, cut.around, cut.own, places, context);
+    block = take_block(system, BlockPlaces(cut.around, cut.blocks, static_cast<std::size_t>(cut.rank)), context);
   else {
     auto couplings = std::make_shared<CsrMatrix>();
     couplings->row_ptr.push_back(0);
@@ -178,7 +170,7 @@ RankSystem assemble(Context& context, Cut const& cut, Format format, Communicato
     block.rhs = system.take_rhs().take_host();
     block.local = system.take_matrix();
   }
-  result.b = std::move(block.rhs);
+  result.b = block.rhs.take_host();
   result.a = std::make_unique<RankMatrix>(std::move(block.local), block.rows, result.neighbors, ranks);
   return result;
 }

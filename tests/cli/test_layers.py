@@ -65,6 +65,7 @@ ASKS_FOR_OTHER_RANKS = {
     "gpu/core/communicator.hpp": 5,  # what it is, and messages that alone are copies
     "app/launch/team.hpp": 6,  # together(body) is body(); " on 3 ranks"
     "app/domain/domain.cpp": 1,  # one Discretization for cells around and own cells
+    "app/run/run_device.cpp": 1,  # devices connect beside the mesh; a rank alone does not wait for its own
     "app/run/shared_matrix.cpp": 1,  # a Matrix, or the part of one
     "app/run/system_solver.cpp": 5,  # what the solver is told of the matrix; bandwidth is measured on one rank
     "gpu/preconditioners/lanczos.cpp": 1,  # a sum that need not leave the device

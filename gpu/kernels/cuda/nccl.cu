@@ -11,8 +11,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -30,9 +32,15 @@ struct NcclUniqueId {
 };
 constexpr int nccl_bytes = 0;  // ncclInt8
 
+/// Messages between devices of a machine go through memory that NCCL shares by CUDA's older calls, unless the user decides: on two
+/// H200 the first messages then take 0.03 s in place of 0.35 s, and all others as long as before.
+DynamicLibrary load_nccl() {
+  setenv("NCCL_CUMEM_ENABLE", "0", 0);
+  return {"NCCL", {"libnccl.so.2", "libnccl.so", "/usr/local/cuda/lib64/libnccl.so.2", "/usr/local/cuda/lib/libnccl.so.2"}};
+}
+
 struct Nccl {
-  DynamicLibrary library{"NCCL",
-                         {"libnccl.so.2", "libnccl.so", "/usr/local/cuda/lib64/libnccl.so.2", "/usr/local/cuda/lib/libnccl.so.2"}};
+  DynamicLibrary library = load_nccl();
   NcclResult (*GetVersion)(int* version) = nullptr;
   char const* (*GetErrorString)(NcclResult result) = nullptr;
   NcclResult (*GetUniqueId)(NcclUniqueId* id) = nullptr;
@@ -96,8 +104,12 @@ class NcclRanks final : public DeviceRanks {
 public:
   /// What can fail on one rank alone; nothing of it waits for others. Where ranks are threads, a thread that allocates pinned
   /// memory or loads code may wait for kernels of all devices, which may wait for that thread: all of this happens here.
-  NcclRanks(cuda::CudaContext& device, int size)
-      : device_(device), size_(size), gathered_(device, std::int64_t{size} * most_at_once), number_(device, 1) {
+  NcclRanks(cuda::CudaContext& device, int size, bool shares_process)
+      : device_(device),
+        size_(size),
+        shares_process_(shares_process),
+        gathered_(device, std::int64_t{size} * most_at_once),
+        number_(device, 1) {
     DoubleDouble number = 0;
     number_.upload(std::span<DoubleDouble const>(&number, 1));
     number_.download(std::span<DoubleDouble>(&number, 1));
@@ -111,9 +123,31 @@ public:
       POISSON_CUDA_CHECK(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
   }
 
-  /// Waits for all other ranks, which call it too. Then sums numbers whose sum is known.
+  /// Waits for all other ranks, which call it too, and sends the first messages, which take longer than others. May be called by a
+  /// thread of its own: it leaves the stream of the context alone.
   void connect(NcclUniqueId const& id, int rank) {
+    device_.use_in_this_thread();
     check_nccl(nccl().CommInitRank(&comm_, size_, id, rank), "ncclCommInitRank");
+    check_nccl(nccl().AllGather(number_.data(), gathered_.data(), sizeof(DoubleDouble), nccl_bytes, comm_, exchange_stream_),
+               "ncclAllGather");
+    if (size_ <= most_connected) {
+      check_nccl(nccl().GroupStart(), "ncclGroupStart");
+      NcclResult result = 0;
+      for (int other = 0; other < size_; ++other) {
+        if (other == rank)
+          continue;
+        NcclResult const received = nccl().Recv(gathered_.data() + other, 1, nccl_bytes, other, comm_, exchange_stream_),
+                         sent = nccl().Send(number_.data(), 1, nccl_bytes, other, comm_, exchange_stream_);
+        result = result != 0 ? result : received != 0 ? received : sent;
+      }
+      NcclResult const ended = nccl().GroupEnd();
+      check_nccl(result != 0 ? result : ended, "the first exchange of messages");
+    }
+    POISSON_CUDA_CHECK(cudaStreamSynchronize(exchange_stream_));
+  }
+
+  /// Sums numbers whose sum is known. Collective.
+  void check_sums(int rank) {
     // Both before any is looked at: ranks that find something wrong must not leave others waiting.
     double const sum = sum_of_numbers<double>(rank), extended = sum_of_numbers<DoubleDouble>(rank).hi;
     if (double const expected = 0.5 * size_ * (size_ + 1); sum != expected || extended != expected)
@@ -128,7 +162,8 @@ public:
       else {
         static_cast<void>(cudaStreamSynchronize(exchange_stream_));
         static_cast<void>(cudaStreamSynchronize(device_.stream()));
-        static_cast<void>(nccl().CommDestroy(comm_));
+        if (shares_process_)  // else the end of the process does it, in less than the 0.4 s that NCCL takes
+          static_cast<void>(nccl().CommDestroy(comm_));
       }
     }
     for (cudaEvent_t const event : {packed_, begun_, done_})
@@ -184,7 +219,8 @@ public:
   void sum(DoubleDouble* numbers, int count) override { sum_of(numbers, count); }
 
 private:
-  static constexpr int most_at_once = 32;  // a warp
+  static constexpr int most_at_once = 32;    // a warp
+  static constexpr int most_connected = 16;  // ranks that all send each other the first messages
 
   template <class T>
   T sum_of_numbers(int rank) {
@@ -215,6 +251,7 @@ private:
 
   cuda::CudaContext& device_;
   int size_;
+  bool shares_process_;                    ///< ranks are threads of one process
   Array<DoubleDouble> gathered_, number_;  ///< of the largest type that is summed
   NcclComm comm_ = nullptr;
   cudaStream_t exchange_stream_ = nullptr;
@@ -270,8 +307,22 @@ std::string why_through_host(std::vector<Place> const& places, int rank) {
   return why_no_nccl();
 }
 
-/// Every step that can fail on one rank alone ends with a common decision, and only then one follows that waits for others.
-RankTransport make_rank_transport(cuda::CudaContext& device, Communicator& ranks) {
+/// The way to a RankTransport.
+struct Connection {
+  std::unique_ptr<NcclRanks> devices;
+  std::future<void> connecting;
+  std::string name;
+  std::optional<RankTransport> made;
+};
+
+RankTransport by_host(std::string const& why) {
+  return {nullptr, "host memory: " + why};
+}
+
+/// Every step that can fail on one rank alone ends with a common decision, and only then one follows that waits for others:
+/// `beside` what the caller does next, or in finish().
+Connection begin(cuda::CudaContext& device, Communicator& ranks, bool beside) {
+  Connection connection;
   std::string reason;
   Place mine;
   try {
@@ -279,35 +330,63 @@ RankTransport make_rank_transport(cuda::CudaContext& device, Communicator& ranks
   } catch (EnvironmentError const& error) {
     reason = error.what();
   }
-  std::string const found = why_through_host(gather(ranks, mine), ranks.rank());
+  std::vector<Place> const places = gather(ranks, mine);
+  std::string const found = why_through_host(places, ranks.rank());
   if (reason.empty())
     reason = found;
-  std::unique_ptr<NcclRanks> devices;
   NcclUniqueId id{};
-  std::string name;
   if (reason.empty())
     try {
-      devices = std::make_unique<NcclRanks>(device, ranks.size());
-      name = "NCCL " + nccl_version();
+      bool const shares_process = std::ranges::count_if(places, [&](Place const& other) {
+                                    return other.host == mine.host && other.process == mine.process;
+                                  }) > 1;
+      connection.devices = std::make_unique<NcclRanks>(device, ranks.size(), shares_process);
+      connection.name = "NCCL " + nccl_version();
       if (ranks.rank() == 0)
         check_nccl(nccl().GetUniqueId(&id), "ncclGetUniqueId");
     } catch (EnvironmentError const& error) {
       reason = error.what();
     }
-  auto const by_host = [](std::string const& why) { return RankTransport{nullptr, "host memory: " + why}; };
-  if (std::string const why = first_message(ranks, reason); !why.empty())
-    return by_host(why);
+  if (std::string const why = first_message(ranks, reason); !why.empty()) {
+    connection.made = by_host(why);
+    return connection;
+  }
   id = of_first(ranks, id);
+  connection.connecting = std::async(beside ? std::launch::async | std::launch::deferred : std::launch::deferred,
+                                     [devices = connection.devices.get(), id, rank = ranks.rank()] { devices->connect(id, rank); });
+  return connection;
+}
+
+RankTransport const& finish(Connection& connection, Communicator& ranks) {
+  if (connection.made)
+    return *connection.made;
+  std::string reason;
   try {
-    devices->connect(id, ranks.rank());
+    connection.connecting.get();
+    connection.devices->check_sums(ranks.rank());
   } catch (EnvironmentError const& error) {
     reason = error.what();
   }
   if (std::string const why = first_message(ranks, reason); !why.empty()) {
-    devices->give_up();
-    return by_host(why);
+    connection.devices->give_up();
+    connection.devices.reset();
+    connection.made = by_host(why);
+  } else {
+    connection.made = RankTransport{std::move(connection.devices), connection.name};
   }
-  return {std::move(devices), name};
+  return *connection.made;
+}
+
+/// That of these ranks, which the first call begins.
+Connection& connection_of(cuda::CudaContext& device, Communicator& ranks, bool beside) {
+  using Connections = std::map<Communicator const*, Connection>;
+  if (device.rank_transports() == nullptr)
+    device.rank_transports() = std::make_shared<Connections>();
+  auto& known = *static_cast<Connections*>(device.rank_transports().get());
+  auto found = known.find(&ranks);
+  if (found == known.end())
+    found = known.emplace(&ranks, begin(device, ranks, beside)).first;
+  return found->second;
 }
 
 }  // namespace
@@ -325,16 +404,12 @@ std::string nccl_version() {
   return std::to_string(version / of_major) + "." + std::to_string(version % of_major / 100) + "." + std::to_string(version % 100);
 }
 
+void begin_cuda_rank_transport(Context& context, Communicator& ranks) {
+  static_cast<void>(connection_of(cuda::of(context), ranks, true));
+}
+
 RankTransport const& cuda_rank_transport(Context& context, Communicator& ranks) {
-  using Transports = std::map<Communicator const*, RankTransport>;
-  auto& device = cuda::of(context);
-  if (device.rank_transports() == nullptr)
-    device.rank_transports() = std::make_shared<Transports>();
-  auto& known = *static_cast<Transports*>(device.rank_transports().get());
-  auto found = known.find(&ranks);
-  if (found == known.end())
-    found = known.emplace(&ranks, make_rank_transport(device, ranks)).first;
-  return found->second;
+  return finish(connection_of(cuda::of(context), ranks, false), ranks);
 }
 
 }  // namespace poisson

@@ -75,6 +75,9 @@ std::string nccl_version() {
 RankTransport const& cuda_rank_transport(Context&, Communicator&) {
   refuse();
 }
+void begin_cuda_rank_transport(Context&, Communicator&) {
+  refuse();
+}
 AggregationKernels const& AggregationKernels::cuda() {
   refuse();
 }

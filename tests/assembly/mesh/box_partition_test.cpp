@@ -42,7 +42,7 @@ TEST(BoxPartition, GivesEveryCellAndNodeOneOwnerAndPairsMessages) {
             received[{neighbor.rank, rank}] = neighbor.n_ghosts;
             ghosts += neighbor.n_ghosts;
           }
-          auto places = partition.places(rank);
+          auto places = partition.places(rank).list();
           EXPECT_EQ(static_cast<std::int64_t>(places.size()), partition.n_rows(rank) + ghosts);
           std::sort(places.begin(), places.end());
           for (std::size_t i = 0; i < places.size(); ++i)

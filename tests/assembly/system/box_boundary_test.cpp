@@ -198,7 +198,7 @@ TEST(BoxBoundary, WhatIsInsideOfSidesMayComeFromElsewhere) {
       problem.close();
       std::int64_t const nx = cells[0] + 1, ny = cells[1] + 1;
       for (std::int64_t const node : {(2 * ny + 1) * nx, (1 * ny + 1) * nx + 1, std::int64_t{0}, 2 * nx + 1})
-        problem.data->point_loads.loads.push_back({static_cast<std::int32_t>(node), 0.25 + static_cast<double>(node), -1});
+        problem.data->point_loads.loads.push_back({static_cast<std::int32_t>(node), 0, 0.25 + static_cast<double>(node), -1});
       std::string const which = std::to_string(cells[0]) + " x " + std::to_string(cells[1]) + " x " + std::to_string(cells[2]);
       problem.expect_inside_is_used(which);
       problem.data->point_loads.loads.clear();  // parts have their own numbers

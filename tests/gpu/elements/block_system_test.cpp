@@ -122,7 +122,11 @@ TYPED_TEST(BlockSystems, AreTheRowsOfTheWhole) {
         cells[d] = mine.count(d) - 1;
       BoxSystem system(*memory, problem_of(cells, mine.low, cut), cut.format);
       EXPECT_FALSE(system.pure_neumann());
-      BlockSystem block = take_block(system, mine, own, places, *memory);
+      BlockPlaces const formulas(mine, blocks, me);
+      ASSERT_EQ(formulas.size(), places.size());
+      for (std::size_t i = 0; i < places.size(); ++i)
+        ASSERT_EQ(formulas[i], places[i]) << i;
+      BlockSystem block = take_block(system, formulas, *memory);
       ASSERT_EQ(block.local->format(), cut.format);
       auto const of_whole = [&](std::vector<double> const& all, std::size_t n) {
         std::vector<double> result;

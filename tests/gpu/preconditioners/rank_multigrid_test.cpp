@@ -191,12 +191,7 @@ std::unique_ptr<RankMatrix> operator_on_rank(Blocks const& box, RankBlocks const
     rows.local = rows.couplings = empty;
     return std::make_unique<RankMatrix>(make_matrix(Format::csr, empty, context), rows, std::vector<RankNeighbor>{}, ranks);
   }
-  std::vector<std::int32_t> places(static_cast<std::size_t>(around.size()));
-  own.for_all([&](Counts const& node) {
-    places[static_cast<std::size_t>(around.index(node))] = static_cast<std::int32_t>(own.index(node));
-  });
   std::vector<RankNeighbor> neighbors;
-  std::int64_t next = own.size();
   for (std::size_t other = 0; other < blocks.own.size(); ++other) {
     RankNeighbor neighbor{static_cast<int>(other), {}, 0};
     if (other == me)
@@ -204,15 +199,12 @@ std::unique_ptr<RankMatrix> operator_on_rank(Blocks const& box, RankBlocks const
     common(own, grown(blocks.own[other], blocks.nodes)).for_all([&](Counts const& node) {
       neighbor.sent.push_back(static_cast<std::int32_t>(own.index(node)));
     });
-    common(blocks.own[other], around).for_all([&](Counts const& node) {
-      places[static_cast<std::size_t>(around.index(node))] = static_cast<std::int32_t>(next++);
-      ++neighbor.n_ghosts;
-    });
+    neighbor.n_ghosts = common(blocks.own[other], around).size();
     if (!neighbor.sent.empty() || neighbor.n_ghosts > 0)
       neighbors.push_back(neighbor);
   }
   BoxSystem system(context, problem_of(box, around), Format::matrix_free);
-  BlockSystem block = take_block(system, around, own, places, context);
+  BlockSystem block = take_block(system, BlockPlaces(around, blocks, me), context);
   return std::make_unique<RankMatrix>(std::move(block.local), block.rows, neighbors, ranks);
 }
 
