@@ -29,21 +29,14 @@ using assembly::BoxPartition;
 using Counts = std::array<std::int64_t, 3>;
 using Point = std::array<double, 3>;
 
-/// The places of the nodes of `part` among those of `larger`, which holds it.
-std::vector<std::int32_t> nodes_in(BoxPart const& part, BoxPart const& larger, int order) {
-  Counts n{}, m{}, offset{};
+/// The nodes of a part of a box, numbered x fastest.
+NodeBox nodes_of(BoxPart const& part, int order) {
+  NodeBox nodes;
   for (std::size_t d = 0; d < 3; ++d) {
-    n[d] = order * part.cells[d] + 1;
-    m[d] = order * larger.cells[d] + 1;
-    offset[d] = order * (part.first[d] - larger.first[d]);
+    nodes.low[d] = order * part.first[d];
+    nodes.high[d] = order * (part.first[d] + part.cells[d]) + 1;
   }
-  std::vector<std::int32_t> result;
-  result.reserve(static_cast<std::size_t>(n[0] * n[1] * n[2]));
-  for (std::int64_t z = 0; z < n[2]; ++z)
-    for (std::int64_t y = 0; y < n[1]; ++y)
-      for (std::int64_t x = 0; x < n[0]; ++x)
-        result.push_back(static_cast<std::int32_t>(((z + offset[2]) * m[1] + y + offset[1]) * m[0] + offset[0] + x));
-  return result;
+  return nodes;
 }
 
 /// Sums over the ranks.
@@ -499,9 +492,18 @@ std::vector<std::int64_t> Domain::row_numbers() const {
 }
 
 std::vector<std::int32_t> const& Domain::in_own() const {
-  if (own_in_list.empty() && box)
-    own_in_list = nodes_in(part, part_around, order);
+  if (own_in_list.empty() && box && part.n_cells() > 0) {
+    NodeBox const around_nodes = nodes_of(part_around, order), nodes = nodes_of(part, order);
+    own_in_list.reserve(static_cast<std::size_t>(nodes.size()));
+    nodes.for_all([&](auto const& node) { own_in_list.push_back(static_cast<std::int32_t>(around_nodes.index(node))); });
+  }
   return own_in_list;
+}
+
+std::int32_t Domain::in_own(std::int32_t unknown) const {
+  if (!box)
+    return own_in_list[static_cast<std::size_t>(unknown)];
+  return static_cast<std::int32_t>(nodes_of(part_around, order).index(nodes_of(part, order).node(unknown)));
 }
 
 HostVector<double> Domain::of_own_cells(std::span<double const> values) const {

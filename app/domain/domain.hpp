@@ -40,6 +40,8 @@ struct Domain {
   [[nodiscard]] bool is_whole() const { return around != nullptr && around == own; }
   /// The unknowns of own cells among those around. Of a box they are found when they are asked for.
   [[nodiscard]] std::vector<std::int32_t> const& in_own() const;
+  /// One entry of that list.
+  [[nodiscard]] std::int32_t in_own(std::int32_t unknown) const;
   /// The values at the unknowns of `own` among values at those of `around`, where these are two.
   [[nodiscard]] HostVector<double> of_own_cells(std::span<double const> values) const;
   /// How many unknowns `around` has; and the row of one of them, or n_rows and its number among the ghosts.

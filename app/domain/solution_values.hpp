@@ -48,7 +48,7 @@ public:
     std::vector<std::int32_t> of_around;
     of_around.reserve(unknowns.size());
     for (std::int32_t const unknown : unknowns)
-      of_around.push_back(mesh_.in_own[static_cast<std::size_t>(unknown)]);
+      of_around.push_back(mesh_.in_own(unknown));
     return entries_of(around_.high, of_around);
   }
 

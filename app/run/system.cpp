@@ -295,12 +295,12 @@ LatticeGeometry System::lattice_geometry() const {
   if (mesh_.is_whole())
     return mesh_.around->lattice_geometry();
   if (plan_.route != Route::lattices)
-    return mesh_.own->lattice_geometry(*mesh_.around, mesh_.in_own);
+    return mesh_.own->lattice_geometry(*mesh_.around, mesh_.in_own());
   std::vector<unsigned> materials;
   for (std::size_t piece = 0; piece < mesh_.pieces->rank_of.size(); ++piece)
     if (mesh_.pieces->rank_of[piece] == team_.rank())
       materials.push_back(mesh_.pieces->topology->lattices[piece].material);
-  return mesh_.around->lattice_geometry(lattices_->layout, mesh_.places, materials);
+  return mesh_.around->lattice_geometry(lattices_->layout, mesh_.places.list(), materials);
 }
 
 Field System::residual(FieldPair const& u) const {

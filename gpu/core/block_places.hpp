@@ -48,10 +48,7 @@ public:
     return static_cast<std::int32_t>(ghosts_[i].first + ghosts_[i].nodes.index(node));
   }
   /// The place of node i of those around.
-  [[nodiscard]] std::int32_t operator[](std::size_t i) const {
-    auto const number = static_cast<std::int64_t>(i), line = around_.count(0), lines = around_.count(1);
-    return at({around_.low[0] + number % line, around_.low[1] + number / line % lines, around_.low[2] + number / (line * lines)});
-  }
+  [[nodiscard]] std::int32_t operator[](std::size_t i) const { return at(around_.node(static_cast<std::int64_t>(i))); }
   /// The places of all of them.
   [[nodiscard]] HostVector<std::int32_t> list() const;
 

@@ -19,6 +19,11 @@ struct NodeBox {
   [[nodiscard]] std::int64_t index(std::array<std::int64_t, 3> const& node) const {
     return ((node[2] - low[2]) * (high[1] - low[1]) + node[1] - low[1]) * (high[0] - low[0]) + node[0] - low[0];
   }
+  /// The node that has this number.
+  [[nodiscard]] std::array<std::int64_t, 3> node(std::int64_t number) const {
+    std::int64_t const line = count(0), lines = count(1);
+    return {low[0] + number % line, low[1] + number / line % lines, low[2] + number / (line * lines)};
+  }
   [[nodiscard]] bool holds(std::array<std::int64_t, 3> const& node) const {
     for (std::size_t d = 0; d < 3; ++d)
       if (node[d] < low[d] || node[d] >= high[d])

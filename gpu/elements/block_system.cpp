@@ -151,7 +151,7 @@ std::vector<std::int32_t> nodes_on_rim(NodeBox const& around, NodeBox const& own
 
 BlockSystem rows_of_rim(BlockPlaces const& places, std::span<std::int32_t const> rim, RimEntries const& entries) {
   NodeBox const &around = places.around(), &own = places.own();
-  std::int64_t const n = own.size(), line = around.count(0), lines = around.count(1);
+  std::int64_t const n = own.size();
   // Threads make the rows of some nodes each, which are then put together in their order.
   struct Rows {
     std::vector<std::int32_t> rim, lengths, couplings, columns;
@@ -165,9 +165,7 @@ BlockSystem rows_of_rim(BlockPlaces const& places, std::span<std::int32_t const>
     Rows& made = parts[static_cast<std::size_t>(part)];
     std::vector<std::pair<std::int32_t, double>> row;
     for (std::int64_t i = part * at_once; i < std::min(n_rim, (part + 1) * at_once); ++i) {
-      std::int64_t const number = rim[static_cast<std::size_t>(i)];
-      Counts const node{around.low[0] + number % line, around.low[1] + number / line % lines,
-                        around.low[2] + number / (line * lines)};
+      Counts const node = around.node(rim[static_cast<std::size_t>(i)]);
       row.clear();
       for (int e = 0; e < n_entries; ++e) {
         Counts const other{node[0] + e % 3 - 1, node[1] + e / 3 % 3 - 1, node[2] + e / 9 - 1};
