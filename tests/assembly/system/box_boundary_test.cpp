@@ -107,7 +107,7 @@ struct BoxWithConditions {
     auto const expected = boundary_fluxes(space, element, *data, u).boundaries;
     int asked = 0;
     auto const inside = inside_of(space, {}, u);
-    auto const found = box_boundary_fluxes(space, element, *data, nodes_among(space, u), {}, {},
+    auto const found = box_boundary_fluxes(space, element, *data, nodes_among(space, values_among(u)), {}, {},
                                            [&](int side, RangeOfBox const& faces, RangeOfBox const& nodes) {
                                              ++asked;
                                              return inside(side, faces, nodes);

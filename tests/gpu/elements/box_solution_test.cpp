@@ -437,7 +437,7 @@ TYPED_TEST(BoxSolutionOn, ErrorsAreThoseOfPlainLoops) {
 }
 
 TYPED_TEST(BoxSolutionOn, SidesAreThoseOfPlainLoops) {
-  using Type = BoxProblem::Face::Type;
+  using Condition = BoxProblem::Face::Type;
   Data const f = sine(2, 3), value = polynomial(1, 2, 3), alpha = sine(2, 1);
   for (BoxCase box : boxes()) {
     if (box.counted)
@@ -450,7 +450,7 @@ TYPED_TEST(BoxSolutionOn, SidesAreThoseOfPlainLoops) {
       BoxProblem problem = box.problem();
       problem.source = f.code;
       for (int side = 0; side < 6; ++side)
-        for (Type const type : {Type::dirichlet, Type::neumann, Type::robin}) {
+        for (Condition const type : {Condition::dirichlet, Condition::neumann, Condition::robin}) {
           SCOPED_TRACE(box.text() + ", side " + std::to_string(side) + ", condition " + std::to_string(static_cast<int>(type)));
           problem.faces[static_cast<std::size_t>(side)] = {type, 0, value.code, alpha.code};
           BoxSolution const asked(*this->context, problem);
@@ -460,8 +460,8 @@ TYPED_TEST(BoxSolutionOn, SidesAreThoseOfPlainLoops) {
             some.end[e] = std::max(some.first[e] + 1, box.cells[e] - box.cells[e] / 4);
           }
           for (BoxProblem::Cells const& faces : {all, some}) {
-            SideOfBox const expected =
-                side_of(box, u, side, type == Type::dirichlet, f, value, type == Type::robin ? alpha : constant(0), faces, nodes);
+            SideOfBox const expected = side_of(box, u, side, type == Condition::dirichlet, f, value,
+                                               type == Condition::robin ? alpha : constant(0), faces, nodes);
             auto const found = asked.of_side(on_backend.data(), side, faces, nodes);
             EXPECT_NEAR(found.area, expected.of.area, 1e-14 * expected.of.area);
             EXPECT_NEAR(found.sums.u, expected.of.sums.u, 1e-14 * expected.of.area);
