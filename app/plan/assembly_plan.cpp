@@ -9,6 +9,7 @@
 #include "gpu/elements/box_system.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <set>
 #include <vector>
@@ -149,6 +150,16 @@ std::string why_csr(RunConfig const& config, MeshSummary const& mesh, Division c
 }
 
 }  // namespace
+
+bool asks_host_about(RunConfig const& config, MeshSummary const& mesh, AssemblyPlan const& plan) {
+  std::int64_t const p1 = config.problem.order + 1;
+  bool const too_many = mesh.cells > std::numeric_limits<std::int32_t>::max() / (p1 * p1 * p1);  // for indices of 32 bits
+  if (mesh.only_csr || config.problem.has_full_tensor() || !config.fields.empty() || too_many)
+    return true;
+  // Cells of boxes of order 1 are many for the tables of lattices.
+  bool const has_tables = config.problem.order > 1 || plan.route == Route::cells;
+  return config.is_box() && (plan.backend == Backend::cpu || mesh.periodic || !has_tables);
+}
 
 bool has_blocks(RunConfig const& config) {
   auto const cells = config.problem.mesh.refined_cells();

@@ -294,11 +294,14 @@ std::int64_t kept_coordinates(LargestPart const& part, AssemblyPlan const& plan)
 
 /// What the host holds while a solution on lattices is asked: the nodes of the unknowns and the tables of rims, and on a rank u in
 /// the order of its pieces.
-std::int64_t bytes_of_questions(LargestPart const& part, AssemblyPlan const& plan) {
-  bool const by_host = plan.backend == Backend::cpu && part.whole.mesh.lexicographic;  // boxes
-  if ((plan.route != Route::lattices && plan.route != Route::cells) || by_host || kept_coordinates(part, plan) > 0)
+std::int64_t bytes_of_questions(RunConfig const& config, LargestPart const& part, AssemblyPlan const& plan) {
+  assembly::MeshSummary const& mesh = part.whole.mesh;
+  bool const is_simple_box = mesh.box_for_elements && mesh.material_ids.size() == 1;
+  if (is_simple_box || asks_host_about(config, mesh, plan) || kept_coordinates(part, plan) > 0)
     return 0;
-  std::int64_t const tables = 2 * 4 * part.layout.n_lattices * part.layout.rim().size();
+  std::int64_t const p1 = config.problem.order + 1, of_cells = part.cells * p1 * p1 * p1,
+                     rims = part.layout.n_lattices > 0 ? part.layout.n_lattices * part.layout.rim().size() : of_cells,
+                     tables = 2 * 4 * rims;
   return 24 * part.around + tables + (!part.is_whole && plan.route == Route::lattices ? 16 * part.around : 0);
 }
 
@@ -486,7 +489,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   bool const is_asked_there =
       stays && (plan.route == Route::box || plan.route == Route::lattices) && outputs == 0 && config.analysis.empty();
   std::int64_t const u = is_asked_there ? 0 : 8 * n;
-  std::int64_t const questions = bytes_of_questions(part, plan) + bytes_of_fluxes(config, part);
+  std::int64_t const questions = bytes_of_questions(config, part, plan) + bytes_of_fluxes(config, part);
   add("verify", kept + u + std::max((stays ? 0 : vectors * 8 * n) + matrix.host_verify, questions));
   add("output", kept + u + part.solution + outputs);
   if (!cpu) {

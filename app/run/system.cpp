@@ -278,11 +278,11 @@ HostVector<double> System::fixed_rows() const {
 }
 
 std::unique_ptr<ElementSolution> System::element_solution() {
-  if (mesh_.around != nullptr && plan_.route == Route::box && mesh_.whole.material_ids.size() == 1)
-    return std::make_unique<BoxSolution>(elements_->context(), problem_of_box());
-  // Of boxes the host evaluates expressions line by line, which takes less time than a point after the other.
-  bool const host_is_faster = config_.is_box() && plan_.backend == Backend::cpu;
-  if (mesh_.own == nullptr || (plan_.route != Route::lattices && plan_.route != Route::cells) || host_is_faster)
+  if (mesh_.own == nullptr)
+    return nullptr;
+  if (mesh_.whole.box_for_elements && mesh_.whole.material_ids.size() == 1)
+    return std::make_unique<BoxSolution>(context_(), problem_of_box());
+  if (asks_host_about(config_, mesh_.whole, plan_))
     return nullptr;
   try {
     return std::make_unique<LatticeSolution>(context_(), lattice_geometry(), std::move(coordinates_));

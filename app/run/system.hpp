@@ -81,9 +81,9 @@ public:
 
   /// u from the solution x. In a pure Neumann problem the mean of u is 0.
   [[nodiscard]] Field reconstruct(Field x) const;
-  /// What is asked of u on the backend, where the mesh was assembled there, of this rank's cells; null without such. The host is
-  /// asked, and this is null, of boxes of several materials, on the cpu backend of those of a higher order, and where a device has
-  /// no memory for the coordinates of lattices. It is local. The system and the mesh outlive it.
+  /// What is asked of u on the backend, of this rank's cells; null without such. The host is asked, and this is null, where
+  /// asks_host_about says so, and where a device has no memory for the coordinates of lattices. It is local. The system and the
+  /// mesh outlive it.
   [[nodiscard]] std::unique_ptr<ElementSolution> element_solution();
   /// C^T of the residual of u from the elements, low parts included (assembly's solution_residual), which is zero in rows of
   /// Dirichlet values and tied unknowns; in pure Neumann problems after it was made to sum to zero, as the right-hand side was.

@@ -181,8 +181,11 @@ LatticeGeometry geometry_of(Space const& space, LatticeLayout layout, ProblemDat
 }  // namespace
 
 LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data) {
-  LatticeLayout layout = layout_of(space);
-  std::int64_t const of_lattice = space.n_cells / layout.n_lattices;
+  std::int64_t of_lattice = space.lattices ? space.lattices->cells_of_lattice() : 1;
+  for (std::int64_t cell = 0; cell < space.n_cells && space.material_ids.size() > 1; ++cell)
+    if (space.material(cell) != space.material(cell / of_lattice * of_lattice))
+      of_lattice = 1;  // regions may give the cells of a lattice several materials
+  LatticeLayout layout = of_lattice > 1 ? space.lattices->layout() : layout_of_cells(space);
   return geometry_of(space, std::move(layout), data, [&](std::int64_t lattice) { return space.material(lattice * of_lattice); });
 }
 

@@ -64,6 +64,7 @@ LatticeSolution::LatticeSolution(Context& context, LatticeGeometry const& mesh, 
   elements_.lattices = lattices_.view();
   elements_.isoparametric = mesh.isoparametric;
   numbers_ = Array<std::int32_t>(context, std::span<std::int32_t const>(mesh.numbers));
+  in_layout_ = Array<double>(context, numbers_.size());
   std::int64_t const n = mesh.layout.n_unknowns;
   if (coordinates_.size() > 0) {
     assert(coordinates_.size() == 3 * elements_.n_values() &&
@@ -163,17 +164,15 @@ void LatticeSolution::refuse(LatticeList const& lattices, std::int64_t number, i
   throw DataError(quantity, lattice, place, cofactors_of(jacobian, ignored));
 }
 
-double const* LatticeSolution::in_layout(double const* u, Array<double>& storage) const {
+double const* LatticeSolution::in_layout(double const* u) const {
   if (numbers_.size() == 0)
     return u;
-  storage = Array<double>(context_, numbers_.size());
-  kernels_for<RimKernels<double>>(context_).pack(context_, numbers_.size(), numbers_.data(), u, storage.data());
-  return storage.data();
+  kernels_for<RimKernels<double>>(context_).pack(context_, numbers_.size(), numbers_.data(), u, in_layout_.data());
+  return in_layout_.data();
 }
 
 std::vector<ElementSolution::OfMaterial> LatticeSolution::of_materials(double const* u) const {
-  Array<double> storage;
-  u = in_layout(u, storage);
+  u = in_layout(u);
   std::vector<OfMaterial> result;
   for (std::size_t material = 0; material < coefficients_.size(); ++material) {
     LatticeList const lattices =
@@ -193,8 +192,7 @@ std::vector<ElementSolution::OfMaterial> LatticeSolution::of_materials(double co
 }
 
 ExtremeNodes LatticeSolution::first_places(double const* u, double low, double high) const {
-  Array<double> storage;
-  ExtremeNodes nodes = kernels_.first_places(context_, elements_, in_layout(u, storage), low, high);
+  ExtremeNodes nodes = kernels_.first_places(context_, elements_, in_layout(u), low, high);
   for (std::int64_t* const node : {&nodes.low, &nodes.high})
     if (std::int32_t number = 0; *node >= 0 && numbers_.size() > 0) {
       context_.download(&number, numbers_.data() + *node, 4);
@@ -204,8 +202,7 @@ ExtremeNodes LatticeSolution::first_places(double const* u, double low, double h
 }
 
 ElementSolution::Errors LatticeSolution::errors(double const* u, ExpressionCode const& exact, double shift, int points) const {
-  Array<double> storage;
-  u = in_layout(u, storage);
+  u = in_layout(u);
   Function const function = on_backend(exact);
   LatticeIntegrand integrand{u, function.function, shift};
   integrand.k[0].constant = 1;

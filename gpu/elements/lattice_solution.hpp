@@ -14,7 +14,7 @@ namespace poisson {
 /// What is asked of a solution of elements of order p on a mesh of lattices. Results are those of the points and maps of
 /// LatticeSystem. `u` has the values at the unknowns that LatticeGeometry::numbers names; where these are not those of the layout,
 /// each question puts u in the order of the layout first, 20 bytes an unknown. The backend's memory holds the coordinates of all
-/// nodes, 24 bytes each, and the tables of rims.
+/// nodes, 24 bytes each, the tables of rims, and where it is put in order u. It is used by one thread at a time.
 class LatticeSolution final : public ElementSolution {
 public:
   /// `coordinates`: those of the nodes of all lattices, where they are in the backend's memory already
@@ -39,14 +39,15 @@ private:
   [[nodiscard]] LatticeList all() const { return {nullptr, elements_.lattices.n_lattices}; }
   /// Throws DataError for the point with this number: see LatticeSums.
   [[noreturn]] void refuse(LatticeList const& lattices, std::int64_t number, int points, DataError::Quantity quantity) const;
-  /// u in the order of the layout; `storage` holds it where that is another one.
-  [[nodiscard]] double const* in_layout(double const* u, Array<double>& storage) const;
+  /// u in the order of the layout.
+  [[nodiscard]] double const* in_layout(double const* u) const;
 
   Context& context_;
   LatticeSolutionKernels const& kernels_;
   LatticeArrays lattices_;
   Array<double> coordinates_, points_;
   Array<std::int32_t> numbers_;
+  mutable Array<double> in_layout_;  ///< for u, where that is another order
   LatticeElements elements_;
   std::vector<std::vector<ExpressionCode>> coefficients_;  ///< of the materials
   std::vector<Array<std::int32_t>> lattices_of_;           ///< of each material; empty where there is but one

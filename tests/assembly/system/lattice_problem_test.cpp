@@ -2,6 +2,7 @@
 
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/counts.hpp"
+#include "assembly/space/space_partition.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/elements/lattice_solution.hpp"
 #include "gpu/elements/lattice_system.hpp"
@@ -249,6 +250,66 @@ TEST(LatticeProblem, ASolutionHasTheQuantitiesOfItsMaterials) {
     for (spec.mesh.refinements = 0; spec.mesh.refinements <= 2; spec.mesh.refinements += 2)
       if (estimate(spec).mesh.dofs <= 20000)
         expect_equal_answers(spec);
+  // Cells of one lattice with several materials.
+  ProblemSpec cut = problem_on(generator("hyper_ball", 2));
+  cut.mesh.regions = {{"side", "x > 0.2"}};
+  cut.coefficient = {{-1, {"2 + x"}}};
+  cut.coefficient_of_name = {{"side", {"5"}}};
+  expect_equal_answers(cut);
+}
+
+/// As ranks ask: each of its own cells, whose unknowns are among those around its rows.
+TEST(LatticeProblem, QuantitiesOfPartsAddUpToThoseOfTheWhole) {
+  for (int order = 1; order <= 4; ++order) {
+    ProblemSpec spec = problem_on(generator("hyper_ball", order < 3 ? 1 : 0));
+    spec.order = order;
+    spec.coefficient = {{-1, {"1 + x*x", "2", "3 + sin(z)"}}};
+    spec.source = "x";
+    spec.boundary = {dirichlet("y")};
+    Discretization const whole(spec);
+    std::vector<double> const u = values_at_nodes(whole.summary().dofs);
+    auto const context = make_context(Backend::cpu);
+    auto const expected = LatticeSolution(*context, whole.lattice_geometry()).of_materials(u.data()).front();
+    BoundaryFlux const of_boundary = whole.quantities(u).boundaries.begin()->second;
+    for (int const ranks : {2, 3}) {
+      SCOPED_TRACE("order " + std::to_string(order) + ", " + std::to_string(ranks) + " ranks");
+      DividedSpace const divided = whole.divided(ranks);
+      ElementSolution::OfMaterial sum;
+      double flux_of_parts = 0, area = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        PartOfSpace const part = divided.part(rank);
+        Discretization const around(whole, part.around_cells, part.unknowns),
+            own(around, places_in(part.around_cells, part.own_cells), part.in_own_cells);
+        std::vector<double> u_around;
+        for (std::int32_t const unknown : part.unknowns)
+          u_around.push_back(u[static_cast<std::size_t>(unknown)]);
+        auto const found =
+            LatticeSolution(*context, own.lattice_geometry(around, part.in_own_cells)).of_materials(u_around.data()).front();
+        sum.volume += found.volume;
+        sum.u += found.u;
+        sum.gradients += found.gradients;
+        sum.min = std::min(sum.min, found.min);
+        sum.max = std::max(sum.max, found.max);
+        std::vector<std::uint8_t> has_row(part.unknowns.size(), 0);
+        std::fill_n(has_row.begin(), part.n_rows, 1);
+        for (auto const& [id, flux] : around.fluxes_near_boundary(values_among(u_around), {}, has_row).boundaries)
+          flux_of_parts += flux.flux;
+        HostVector<double> u_own;
+        for (std::int32_t const place : part.in_own_cells)
+          u_own.push_back(u_around[static_cast<std::size_t>(place)]);
+        std::vector<std::uint8_t> const none(u_own.size(), 0);
+        for (auto const& [id, flux] : own.fluxes_near_boundary(values_among(u_own), {}, none).boundaries)
+          area += flux.area;
+      }
+      EXPECT_NEAR(sum.volume, expected.volume, 1e-13 * expected.volume);
+      EXPECT_NEAR(sum.u, expected.u, 1e-13 * expected.volume);
+      EXPECT_NEAR(sum.gradients, expected.gradients, 1e-12 * expected.gradients);
+      EXPECT_EQ(sum.min, expected.min);
+      EXPECT_EQ(sum.max, expected.max);
+      EXPECT_NEAR(flux_of_parts, of_boundary.flux, 1e-9);
+      EXPECT_NEAR(area, of_boundary.area, 1e-12 * of_boundary.area);
+    }
+  }
 }
 
 }  // namespace
