@@ -684,6 +684,27 @@ std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
       return of.coefficient(id)(x, id).entries[c];  // throws where it is not admissible
     });
   }
+  if (space.material_ids.size() > 1 && space.material_ids.size() <= BoxProblem::most_materials && data.diagonal_code()) {
+    BoxProblem::Materials& materials = problem.materials.emplace();
+    std::map<unsigned, std::uint8_t> number;
+    for (unsigned const id : space.material_ids) {
+      materials.coefficients.emplace_back();
+      for (Function const& component : data.coefficient(id).components)
+        materials.coefficients.back().push_back(component.code());
+      number.emplace(id, static_cast<std::uint8_t>(number.size()));
+    }
+    materials.of_planes = [&space, number](std::int64_t first, std::int64_t count, std::uint8_t* numbers) {
+      std::int64_t const of_plane = space.box->cells[0] * space.box->cells[1];
+      parallel_for(count, [&](std::int64_t plane) {
+        auto last = number.begin();  // most cells have the material of the cell before
+        for (std::int64_t i = plane * of_plane; i < (plane + 1) * of_plane; ++i) {
+          if (unsigned const id = space.material(first * of_plane + i); last->first != id)
+            last = number.find(id);
+          numbers[i] = last->second;
+        }
+      });
+    };
+  }
   if (has_source_on_host(data))
     problem.source_on_host = values_in_planes(space, data, [](ProblemData const& of, Point3 const& x, unsigned id, int) {
       return of.source(id).finite(x, "the source");

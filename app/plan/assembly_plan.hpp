@@ -75,9 +75,9 @@ struct AssemblyPlan {
 [[nodiscard]] AssemblyPlan plan_for(Domain const& mesh, Team& team, RunConfig const& config, Backend backend,
                                     std::optional<AssemblyPlan> expected = {});
 
-/// Whether the host is asked about a solution, from the whole of u, on a mesh that is no box of order 1 and one material. Of boxes
-/// it evaluates expressions line by line, which on the cpu backend takes less time than a point after the other. It alone knows
-/// full tensors, fields from files, other quadratures and curved cells of a higher order; and of boxes periodic boundaries.
+/// Whether the host is asked about a solution, from the whole of u, on a mesh that is no box of order 1. Of boxes it evaluates
+/// expressions line by line, which on the cpu backend takes less time than a point after the other. It alone knows full tensors,
+/// fields from files, other quadratures and curved cells of a higher order; and of boxes periodic boundaries.
 [[nodiscard]] bool asks_host_about(RunConfig const& config, assembly::MeshSummary const& mesh, AssemblyPlan const& plan);
 
 /// Whether the unknowns are the nodes of a box of order 1, of which ranks have blocks, and its entries those of neighbours.

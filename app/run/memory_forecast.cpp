@@ -296,8 +296,7 @@ std::int64_t kept_coordinates(LargestPart const& part, AssemblyPlan const& plan)
 /// the order of its pieces.
 std::int64_t bytes_of_questions(RunConfig const& config, LargestPart const& part, AssemblyPlan const& plan) {
   assembly::MeshSummary const& mesh = part.whole.mesh;
-  bool const is_simple_box = mesh.box_for_elements && mesh.material_ids.size() == 1;
-  if (is_simple_box || asks_host_about(config, mesh, plan) || kept_coordinates(part, plan) > 0)
+  if (mesh.box_for_elements || asks_host_about(config, mesh, plan) || kept_coordinates(part, plan) > 0)
     return 0;
   std::int64_t const p1 = config.problem.order + 1, of_cells = part.cells * p1 * p1 * p1,
                      rims = part.layout.n_lattices > 0 ? part.layout.n_lattices * part.layout.rim().size() : of_cells,

@@ -37,6 +37,15 @@ struct BoxProblem {
   using PlaneValues = std::function<void(std::int64_t first, std::int64_t count, int c, double* values)>;
   PlaneValues coefficient_on_host{}, source_on_host{};
 
+  /// What a solution is asked by, where cells differ by material and all k are code.
+  struct Materials {
+    std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each
+    /// Writes the numbers of the materials of the cells of `count` planes from `first` on, x fastest.
+    std::function<void(std::int64_t first, std::int64_t count, std::uint8_t* numbers)> of_planes;
+  };
+  static constexpr std::size_t most_materials = 255;
+  std::optional<Materials> materials{};
+
   /// Where the box is part of a larger one: the cells whose source counts in ElementSystem::source, first <= cell < end per
   /// direction. None: all of them.
   struct Cells {

@@ -66,6 +66,21 @@ BoxSolution::BoxSolution(Context& context, BoxProblem const& problem)
                                                                               static_cast<std::size_t>(box_.cells[d])));
     box_.edges[d] = edges_[d].data();
   }
+  if (!problem.materials)
+    return;
+  coefficients_ = problem.materials->coefficients;
+  coefficient_on_host_ = nullptr;
+  auto const [nx, ny, nz] = problem.cells;
+  materials_ = Array<std::uint8_t>(context, nx * ny * nz);
+  std::int64_t const planes = planes_at_once(problem.cells, context.backend());
+  HostVector<std::uint8_t> some(static_cast<std::size_t>(context.backend() == Backend::cpu ? 0 : planes * nx * ny));
+  for (std::int64_t first = 0; first < nz; first += planes) {
+    std::int64_t const count = std::min(planes, nz - first);
+    std::uint8_t* const to = materials_.data() + first * nx * ny;
+    problem.materials->of_planes(first, count, some.empty() ? to : some.data());
+    if (!some.empty())
+      context.upload(to, some.data(), count * nx * ny);
+  }
 }
 
 double const* BoxSolution::lowest(double const* u) const {
@@ -136,7 +151,8 @@ ExtremeNodes BoxSolution::first_places(double const* u, double low, double high)
   return kernels_.first_places(context_, box_.nodes[0] * box_.nodes[1] * box_.nodes[2], u, low, high);
 }
 
-BoxSolution::Integrals BoxSolution::integrals(double const* u) const {
+BoxSolution::Integrals BoxSolution::integrals(double const* u, BoxCells const& box,
+                                              std::vector<ExpressionCode> const& coefficient) const {
   Places points;
   for (std::size_t d = 0; d < 3; ++d)
     points[d] = gauss_points_of(nodes_[d]);
@@ -144,33 +160,43 @@ BoxSolution::Integrals BoxSolution::integrals(double const* u) const {
   std::int64_t const of_plane = 4 * cells_of_box_[0] * cells_of_box_[1];
   Backend const sized_for = coefficient_on_host_ ? Backend::cpu : context_.backend();
   BoxCoefficient k;
-  k.components = static_cast<std::int32_t>(coefficient_.size());
+  k.components = static_cast<std::int32_t>(coefficient.size());
   k.step_y = 2 * cells_of_box_[0];
   k.step_z = of_plane;
   std::vector<OnPlaces> functions;
   std::vector<Array<double>> values;
-  for (std::size_t c = 0; c < coefficient_.size(); ++c)
+  for (std::size_t c = 0; c < coefficient.size(); ++c)
     if (coefficient_on_host_) {
       values.emplace_back(context_, 2 * of_plane * planes_at_once(cells_of_box_, sized_for));
       k.values[c] = values.back().data() + 2 * first_[1] * k.step_y + 2 * first_[0];
     } else {
-      functions.push_back(evaluated_on(coefficient_[c], points));
+      functions.push_back(evaluated_on(coefficient[c], points));
       k.functions[c] = functions.back().function;
     }
-  Array<double> sums(context_, 2);
+  Array<double> sums(context_, 3);
   sums.set_zero();
   for_slabs(box_.cells[2], sized_for, [&](std::int64_t first, std::int64_t end) {
     for (std::size_t c = 0; c < values.size(); ++c)
       take_from_host(context_, coefficient_on_host_, static_cast<int>(c), first_[2] + first, end - first, of_plane,
                      values[c].data());
-    kernels_.integrals(context_, box_, k, first, end, lowest(u), sums.data());
+    kernels_.integrals(context_, box, k, first, end, lowest(u), sums.data());
   });
-  std::array<double, 2> found{};
+  std::array<double, 3> found{};
   sums.download(found);
-  return {volume_, found[0], found[1]};
+  return {box.materials == nullptr ? volume_ : found[2], found[0], found[1]};
 }
 
 std::vector<ElementSolution::OfMaterial> BoxSolution::of_materials(double const* u) const {
+  std::vector<OfMaterial> result;
+  BoxCells cells = box_;
+  cells.materials = materials_.data() + (first_[2] * cells_of_box_[1] + first_[1]) * cells_of_box_[0] + first_[0];
+  for (cells.material = 0; cells.material < std::ssize(coefficients_); ++cells.material) {
+    ValueRange const extremes = kernels_.range_of_material(context_, cells, lowest(u));
+    Integrals const sums = integrals(u, cells, coefficients_[static_cast<std::size_t>(cells.material)]);
+    result.push_back({extremes.min + 0.0, extremes.max + 0.0, sums.volume, sums.u, sums.gradients});
+  }
+  if (!result.empty())
+    return result;
   ValueRange const extremes = range(u);
   Integrals const sums = integrals(u);
   return {{extremes.min, extremes.max, sums.volume, sums.u, sums.gradients}};

@@ -14,9 +14,9 @@
 
 namespace poisson {
 
-/// What is asked of a solution of a BoxProblem of one material by trilinear elements. `u` has the values at all nodes of the box, x
-/// fastest. Integrals are over problem.cells_in_sums. Besides u, the backend's memory holds a few numbers for each plane of nodes,
-/// and k of a few planes of cells where the host evaluates it.
+/// What is asked of a solution of a BoxProblem by trilinear elements. `u` has the values at all nodes of the box, x fastest.
+/// Integrals are over problem.cells_in_sums. Besides u, the backend's memory holds a few numbers for each plane of nodes, of
+/// several materials a byte a cell, and k of a few planes of cells where the host evaluates it.
 class BoxSolution final : public ElementSolution {
 public:
   /// Precondition: less than 2^31 nodes; what problem.coefficient_on_host refers to outlives this object.
@@ -30,7 +30,7 @@ public:
     double volume = 0, u = 0, gradients = 0;  ///< of 1, u, and grad u . k grad u, by two Gauss points per direction
   };
   /// Precondition: k is positive and finite at the Gauss points, as it is where a system was assembled.
-  [[nodiscard]] Integrals integrals(double const* u) const;
+  [[nodiscard]] Integrals integrals(double const* u) const { return integrals(u, box_, coefficient_); }
   [[nodiscard]] std::vector<OfMaterial> of_materials(double const* u) const override;
 
   /// DataError has the first place where `exact` is not finite, of points by cell in z and y, point in z, y and x, cell in x, then
@@ -62,6 +62,8 @@ private:
     Array<Instruction> code;
     std::array<Array<double>, 3> at;
   };
+  /// The same over the cells that count in `box`, with this k.
+  [[nodiscard]] Integrals integrals(double const* u, BoxCells const& box, std::vector<ExpressionCode> const& coefficient) const;
   [[nodiscard]] OnPlaces evaluated_on(ExpressionCode const& code, Places const& places) const;
   [[nodiscard]] Places points_of(BoxQuadrature const& quadrature) const;
   /// Throws DataError for the lowest of these points, if there is one.
@@ -84,6 +86,8 @@ private:
   Places nodes_;                       ///< of these
   std::array<Array<double>, 3> edges_;
   BoxCells box_;
+  std::vector<std::vector<ExpressionCode>> coefficients_;  ///< of materials, where there are several
+  Array<std::uint8_t> materials_;                          ///< of all cells of the box
 };
 
 }  // namespace poisson

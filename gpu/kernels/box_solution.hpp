@@ -16,8 +16,15 @@ struct BoxCells {
   std::array<std::int64_t, 3> cells{};
   std::array<std::int64_t, 3> nodes{};   ///< of the whole box
   std::array<double const*, 3> edges{};  ///< of the cells, per direction
+  /// Numbers of the materials of all cells of the box, x fastest, from the lowest of these cells on: only those of `material` count
+  /// in integrals. Null: all count.
+  std::uint8_t const* materials = nullptr;
+  std::int32_t material = 0;
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t step_y() const { return nodes[0]; }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t step_z() const { return nodes[0] * nodes[1]; }
+  [[nodiscard]] POISSON_HOST_DEVICE bool counts(std::int64_t x, std::int64_t y, std::int64_t z) const {
+    return materials == nullptr || materials[(z * (nodes[1] - 1) + y) * (nodes[0] - 1) + x] == material;
+  }
 };
 
 /// An expression on a tensor product of places, or a constant.
@@ -143,8 +150,13 @@ public:
   [[nodiscard]] virtual ExtremeNodes first_places(Context& context, std::int64_t n, double const* u, double low,
                                                   double high) const = 0;
 
-  /// Adds to sums[0] the integral of u and to sums[1] that of grad u . k grad u over the planes first_plane <= z < end_plane of
-  /// cells, by two Gauss points per direction. 8 bytes a cell; where the host has evaluated k, 64 more for each component.
+  /// The least and the largest value at the nodes of the cells that count; infinity and -infinity where there are none. Waits. 8
+  /// bytes a cell. Precondition: u is finite.
+  [[nodiscard]] virtual ValueRange range_of_material(Context& context, BoxCells const& box, double const* u) const = 0;
+
+  /// Adds to sums[0] the integral of u, to sums[1] that of grad u . k grad u, and to sums[2] that of 1 over the planes first_plane
+  /// <= z < end_plane of cells, by two Gauss points per direction. 8 bytes a cell; where the host has evaluated k, 64 more for each
+  /// component.
   virtual void integrals(Context& context, BoxCells const& box, BoxCoefficient const& k, std::int64_t first_plane,
                          std::int64_t end_plane, double const* u, double* sums) const = 0;
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <deque>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 namespace poisson {
@@ -52,7 +53,7 @@ std::int64_t first_not_finite(std::int64_t n, double const* values) {
 }
 
 struct LineSums {
-  double first, second, largest;
+  double first, second, third;  ///< the third one of errors is the largest
 };
 
 /// Adds lines in their order.
@@ -65,12 +66,13 @@ void add_lines(std::int64_t lines, LineSums const* of_line, double* sums) {
 
 /// The integrals of u and of grad u . k grad u over lines of cells in x. Points in y and z come one after the other; those in x
 /// are in one loop.
-template <bool constant>
+template <bool constant, bool masked>
 void add_integrals(Context& context, BoxCells const& box, BoxCoefficient const& k, std::int64_t first_plane, std::int64_t end_plane,
                    double const* u, double* sums) {
   std::int64_t const nx = box.cells[0], ny = box.cells[1], lines = ny * (end_plane - first_plane);
   std::array<double, 2> const gauss{0.5 - 0.5 / std::sqrt(3.), 0.5 + 0.5 / std::sqrt(3.)};
   auto* const of_line = static_cast<cpu::CpuContext&>(context).partial_sums<LineSums>(lines);
+  double const length_of_all = std::accumulate(box.edges[0], box.edges[0] + nx, 0.0);
   std::vector<double> scale_x(static_cast<std::size_t>(nx));
   for (std::int64_t x = 0; x < nx; ++x)
     scale_x[x] = 1 / (box.edges[0][x] * box.edges[0][x]);
@@ -83,14 +85,22 @@ void add_integrals(Context& context, BoxCells const& box, BoxCoefficient const& 
     auto const size = static_cast<std::size_t>(nx) + 1;
     std::vector<double> u_of_line(size), y_of_line(size), z_of_line(size);
     double *const value = u_of_line.data(), *const in_y = y_of_line.data(), *const in_z = z_of_line.data();
-    double const *const hx = scale_x.data(), *const width = box.edges[0];
+    // Edges of the cells that count, and 0.
+    std::vector<double> counted(static_cast<std::size_t>(masked ? nx : 0));
+    double const *const hx = scale_x.data(), *const width = masked ? counted.data() : box.edges[0];
 #pragma omp for schedule(dynamic)
     for (std::int64_t line = 0; line < lines; ++line) {
       std::int64_t const y = line % ny, z = first_plane + line / ny;
       double const* const a = u + z * box.step_z() + y * box.step_y();
       double const *const b = a + box.step_y(), *const c = a + box.step_z(), *const d = b + box.step_z();
       double const hy = 1 / (box.edges[1][y] * box.edges[1][y]), hz = 1 / (box.edges[2][z] * box.edges[2][z]);
-      double sum = 0, gradients = 0;
+      double sum = 0, gradients = 0, length = masked ? 0 : length_of_all;
+      for (std::int64_t x = 0; x < nx && masked; ++x)
+        length += counted[x] = box.counts(x, y, z) ? box.edges[0][x] : 0;
+      if (length == 0) {
+        of_line[line] = {0, 0, 0};
+        continue;
+      }
       for (int q = 0; q < 4; ++q) {
         double const s = gauss[q & 1], t = gauss[q >> 1];
 #pragma omp simd
@@ -124,14 +134,16 @@ void add_integrals(Context& context, BoxCells const& box, BoxCoefficient const& 
             both += (constant ? fixed_x : kx[2 * x + p]) * squared + (constant ? fixed_y : ky[2 * x + p]) * (hy * dy * dy) +
                     (constant ? fixed_z : kz[2 * x + p]) * (hz * dz * dz);
           }
-          gradients += width[x] * both;
+          gradients += masked && width[x] == 0 ? 0 : width[x] * both;  // k may be anything in another material
         }
       }
       double const weight = box.edges[1][y] * box.edges[2][z] / 8;
-      of_line[line] = {weight * sum, weight * gradients, 0};
+      of_line[line] = {weight * sum, weight * gradients, 8 * weight * length};
     }
   }
   add_lines(lines, of_line, sums);
+  for (std::int64_t line = 0; line < lines; ++line)
+    sums[2] += of_line[line].third;
 }
 
 /// Neighbouring cells whose sums fill vector registers.
@@ -199,7 +211,7 @@ LineSums sums_of_row(RowOfErrors const& row, BoxQuadrature const& quadrature, do
   result.first *= area;
   result.second *= area;
   for (double const of_lane : largest)
-    result.largest = std::max(result.largest, of_lane);
+    result.third = std::max(result.third, of_lane);
   return result;
 }
 
@@ -251,7 +263,7 @@ void add_errors(Context& context, BoxCells const& box, BoxQuadrature const& quad
   *failed = lowest;
   add_lines(rows, of_row, sums);
   for (std::int64_t row = 0; row < rows; ++row)
-    sums[2] = std::max(sums[2], of_row[row].largest);
+    sums[2] = std::max(sums[2], of_row[row].third);
 }
 
 class CpuBoxSolution final : public BoxSolutionKernels {
@@ -302,12 +314,42 @@ public:
     return result;
   }
 
+  ValueRange range_of_material(Context& context, BoxCells const& box, double const* u) const override {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    std::int64_t const nx = box.cells[0], ny = box.cells[1], lines = ny * box.cells[2];
+    auto* const of_line = static_cast<cpu::CpuContext&>(context).partial_sums<ValueRange>(lines);
+#pragma omp parallel for schedule(static) if (8 * lines * nx >= cpu::work_worth_threads)
+    for (std::int64_t line = 0; line < lines; ++line) {
+      std::int64_t const y = line % ny, z = line / ny;
+      double low = infinity, high = -infinity;
+      for (std::int64_t x = 0; x < nx; ++x) {
+        if (!box.counts(x, y, z))
+          continue;
+        for (int corner = 0; corner < 8; ++corner) {
+          double const value = u[(z + (corner >> 2)) * box.step_z() + (y + (corner >> 1 & 1)) * box.step_y() + x + (corner & 1)];
+          low = std::min(low, value);
+          high = std::max(high, value);
+        }
+      }
+      of_line[line] = {low, high, true};
+    }
+    ValueRange result{infinity, -infinity, true};
+    for (std::int64_t line = 0; line < lines; ++line) {
+      result.min = std::min(result.min, of_line[line].min);
+      result.max = std::max(result.max, of_line[line].max);
+    }
+    return result;
+  }
+
   void integrals(Context& context, BoxCells const& box, BoxCoefficient const& k, std::int64_t first_plane, std::int64_t end_plane,
                  double const* u, double* sums) const override {
     bool constant = true;
     for (std::int32_t c = 0; c < k.components; ++c)
       constant = constant && k.values[c] == nullptr && k.functions[c].is_constant();
-    (constant ? add_integrals<true> : add_integrals<false>)(context, box, k, first_plane, end_plane, u, sums);
+    bool const masked = box.materials != nullptr;
+    auto const add = constant ? (masked ? add_integrals<true, true> : add_integrals<true, false>)
+                              : (masked ? add_integrals<false, true> : add_integrals<false, false>);
+    add(context, box, k, first_plane, end_plane, u, sums);
   }
 
   void errors(Context& context, BoxCells const& box, BoxQuadrature const& quadrature, BoxFunction const& exact, double shift,

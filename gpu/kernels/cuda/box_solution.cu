@@ -63,6 +63,25 @@ __device__ double value_at(BoxFunction const& function, std::int64_t i, std::int
   return function.constant;
 }
 
+/// found: as of range_kernel, without the count.
+__global__ void __launch_bounds__(threads) range_of_material_kernel(BoxCells const box, double const* __restrict__ u, Bits* found) {
+  double low = INFINITY, high = -INFINITY;
+  std::int64_t const nx = box.cells[0], ny = box.cells[1], n = nx * ny * box.cells[2], stride = std::int64_t{gridDim.x} * threads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += stride) {
+    std::int64_t const x = i % nx, y = i / nx % ny, z = i / (nx * ny);
+    if (!box.counts(x, y, z))
+      continue;
+    double const* const p = u + z * box.step_z() + y * box.step_y() + x;
+#pragma unroll
+    for (int corner = 0; corner < 8; ++corner) {
+      double const v = p[(corner >> 2) * box.step_z() + (corner >> 1 & 1) * box.step_y() + (corner & 1)];
+      low = fmin(low, v);
+      high = fmax(high, v);
+    }
+  }
+  cuda::keep_range_of_warp(found, low, high);
+}
+
 /// v and w at 0 and 1, taken to `at`.
 __device__ double mix(double at, double v, double w) {
   return v + at * (w - v);
@@ -88,7 +107,7 @@ __global__ void __launch_bounds__(threads)
                      y = std::int64_t{blockIdx.x / tiles_x % tiles_y} * tile_y + threadIdx.x / tile_x,
                      first = first_plane + std::int64_t{blockIdx.x / (tiles_x * tiles_y)} * planes,
                      end = min(end_plane, first + planes);
-  double sums[2] = {0, 0};
+  double sums[3] = {0, 0, 0};
   if (x < nx && y < ny) {
     double const near = 0.5 + 0.5 / sqrt(3.), far = 0.5 - 0.5 / sqrt(3.);
     double const wx = box.edges[0][x], wy = box.edges[1][y], hx = 1 / (wx * wx), hy = 1 / (wy * wy);
@@ -106,8 +125,9 @@ __global__ void __launch_bounds__(threads)
       Face const upper = face_at(z + 1);
       double const wz = box.edges[2][z], hz = 1 / (wz * wz);
       double sum = 0, gradients = 0;
+      bool const counts = box.counts(x, y, z);
 #pragma unroll(stack_size > 0 ? 1 : 8)
-      for (int q = 0; q < 8; ++q) {
+      for (int q = 0; q < 8 && counts; ++q) {
         int const qx = q & 1, qy = q >> 1 & 1, qz = q >> 2;
         double const r = qx == 0 ? far : near, s = qy == 0 ? far : near, t = qz == 0 ? far : near;
         // along x at the four edges, then along y
@@ -124,13 +144,14 @@ __global__ void __launch_bounds__(threads)
       double const weight = wx * wy * wz / 8;
       sums[0] += weight * sum;
       sums[1] += weight * gradients;
+      sums[2] += counts ? 8 * weight : 0;
       lower = upper;
     }
   }
-  if (cuda::grid_sum<threads>(sums, partial, counter)) {
-    result[0] += sums[0];
-    result[1] += sums[1];
-  }
+  if (cuda::grid_sum<threads>(sums, partial, counter))
+#pragma unroll
+    for (int s = 0; s < 3; ++s)
+      result[s] += sums[s];
 }
 
 /// Points of a row of cells that a block has in shared memory at once; of a single cell there may be more.
@@ -353,6 +374,17 @@ public:
     return {found[0] == n ? -1 : found[0], found[1] == n ? -1 : found[1]};
   }
 
+  ValueRange range_of_material(Context& context, BoxCells const& box, double const* u) const override {
+    auto& device = cuda::of(context);
+    Bits found[2] = {~Bits{0}, 0};
+    Array<Bits> on_device(context, std::span<Bits const>(found));
+    std::int64_t const n = box.cells[0] * box.cells[1] * box.cells[2];
+    range_of_material_kernel<<<blocks_for(device, n, 1), threads, 0, device.stream()>>>(box, u, on_device.data());
+    POISSON_CUDA_CHECK(cudaGetLastError());
+    on_device.download(found);
+    return {cuda::from_ordered(found[0]), cuda::from_ordered(found[1]), true};
+  }
+
   void integrals(Context& context, BoxCells const& box, BoxCoefficient const& k, std::int64_t first_plane, std::int64_t end_plane,
                  double const* u, double* sums) const override {
     auto& device = cuda::of(context);
@@ -367,7 +399,7 @@ public:
     auto const launch = [&](auto stack) {
       integrals_kernel<decltype(stack)::value>
           <<<blocks, threads, 0, device.stream()>>>(box, k, first_plane, end_plane, planes, u, sums,
-                                                    device.partial_sums<double>(2 * std::int64_t{blocks}), device.block_counter());
+                                                    device.partial_sums<double>(3 * std::int64_t{blocks}), device.block_counter());
     };
     cuda::with_stack(depth, launch);
     POISSON_CUDA_CHECK(cudaGetLastError());

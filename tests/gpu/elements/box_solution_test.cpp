@@ -32,7 +32,13 @@ struct BoxCase {
   std::vector<Data> k{constant(1)};
   bool k_on_host = false;
   std::optional<BoxProblem::Cells> counted{};
+  int material = -1;  ///< the one whose cells count; -1: all
 
+  static constexpr int n_materials = 3;
+  /// The lower half in x is of one material, the rest of two in turns.
+  [[nodiscard]] int material_of(Index const& cell) const {
+    return cell[0] < cells[0] / 2 ? 0 : 1 + static_cast<int>((cell[1] + cell[2]) % 2);
+  }
   [[nodiscard]] double node(std::size_t d, std::int64_t i) const {
     return coordinates[d].empty() ? origin[d] + extent[d] / static_cast<double>(cells[d]) * static_cast<double>(i)
                                   : coordinates[d][static_cast<std::size_t>(i)];
@@ -72,7 +78,8 @@ struct BoxCase {
     for (std::int64_t z = all.first[2]; z < all.end[2]; ++z)
       for (std::int64_t y = all.first[1]; y < all.end[1]; ++y)
         for (std::int64_t x = all.first[0]; x < all.end[0]; ++x)
-          action(Index{x, y, z});
+          if (material < 0 || material_of({x, y, z}) == material)
+            action(Index{x, y, z});
   }
   [[nodiscard]] std::string text() const {
     return std::to_string(cells[0]) + "x" + std::to_string(cells[1]) + "x" + std::to_string(cells[2]) +
@@ -364,6 +371,51 @@ protected:
   }
 };
 TYPED_TEST_SUITE(BoxSolutionOn, Backends, BackendNames);
+
+TYPED_TEST(BoxSolutionOn, QuantitiesOfMaterials) {
+  for (BoxCase box : boxes()) {
+    SCOPED_TRACE(box.text());
+    // Of the first one k is no number in the others.
+    std::vector<std::vector<Data>> const k{
+        {root_of(box.node(0, box.cells[0] / 2), Op::x)}, {constant(3)}, {polynomial(2, 1, 0.5), constant(0.5), sine(2, 3)}};
+    BoxProblem problem = box.problem();
+    BoxProblem::Materials& materials = problem.materials.emplace();
+    for (auto const& of_material : k) {
+      materials.coefficients.emplace_back();
+      for (Data const& component : of_material)
+        materials.coefficients.back().push_back(component.code);
+    }
+    materials.of_planes = [&](std::int64_t first, std::int64_t count, std::uint8_t* numbers) {
+      for (std::int64_t z = first; z < first + count; ++z)
+        for (std::int64_t y = 0; y < box.cells[1]; ++y)
+          for (std::int64_t x = 0; x < box.cells[0]; ++x)
+            *numbers++ = static_cast<std::uint8_t>(box.material_of({x, y, z}));
+    };
+    std::vector<double> const u = random_vector(box.n(), 21);
+    Array<double> const on_backend = this->upload(u);
+    auto const found = BoxSolution(*this->context, problem).of_materials(on_backend.data());
+    ASSERT_EQ(std::ssize(found), BoxCase::n_materials);
+    for (box.material = 0; box.material < BoxCase::n_materials; ++box.material) {
+      auto const m = static_cast<std::size_t>(box.material);
+      box.k = k[m];
+      auto const expected = integrals_of(box, u);
+      EXPECT_NEAR(found[m].volume, expected.volume, 1e-14 * (1 + expected.volume));
+      EXPECT_NEAR(found[m].u, expected.u, 1e-13 * (1 + expected.volume));
+      EXPECT_NEAR(found[m].gradients, expected.gradients, 1e-13 * expected.gradients);
+      double low = std::numeric_limits<double>::infinity(), high = -low;
+      box.for_cells([&](Index const& cell) {
+        for (int corner = 0; corner < 8; ++corner) {
+          double const v = u[static_cast<std::size_t>(
+              box.number({cell[0] + (corner & 1), cell[1] + (corner >> 1 & 1), cell[2] + (corner >> 2)}))];
+          low = std::min(low, v);
+          high = std::max(high, v);
+        }
+      });
+      EXPECT_EQ(found[m].min, low);
+      EXPECT_EQ(found[m].max, high);
+    }
+  }
+}
 
 TYPED_TEST(BoxSolutionOn, OneCellByHand) {
   BoxCase box{{1, 1, 1}};
