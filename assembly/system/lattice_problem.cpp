@@ -185,7 +185,7 @@ LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data) {
   for (std::int64_t cell = 0; cell < space.n_cells && space.material_ids.size() > 1; ++cell)
     if (space.material(cell) != space.material(cell / of_lattice * of_lattice))
       of_lattice = 1;  // regions may give the cells of a lattice several materials
-  LatticeLayout layout = of_lattice > 1 ? space.lattices->layout() : layout_of_cells(space);
+  LatticeLayout layout = of_lattice > 1 ? space.lattices->layout : layout_of_cells(space);
   return geometry_of(space, std::move(layout), data, [&](std::int64_t lattice) { return space.material(lattice * of_lattice); });
 }
 
