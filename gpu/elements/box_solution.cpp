@@ -151,6 +151,18 @@ ExtremeNodes BoxSolution::first_places(double const* u, double low, double high)
   return kernels_.first_places(context_, box_.nodes[0] * box_.nodes[1] * box_.nodes[2], u, low, high);
 }
 
+BoxSolution::Integrals BoxSolution::integrals(double const* u) const {
+  if (coefficients_.empty())
+    return integrals(u, box_, coefficient_);
+  Integrals sum;
+  for (OfMaterial const& of : of_materials(u)) {
+    sum.volume += of.volume;
+    sum.u += of.u;
+    sum.gradients += of.gradients;
+  }
+  return sum;
+}
+
 BoxSolution::Integrals BoxSolution::integrals(double const* u, BoxCells const& box,
                                               std::vector<ExpressionCode> const& coefficient) const {
   Places points;

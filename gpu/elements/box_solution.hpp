@@ -30,7 +30,7 @@ public:
     double volume = 0, u = 0, gradients = 0;  ///< of 1, u, and grad u . k grad u, by two Gauss points per direction
   };
   /// Precondition: k is positive and finite at the Gauss points, as it is where a system was assembled.
-  [[nodiscard]] Integrals integrals(double const* u) const { return integrals(u, box_, coefficient_); }
+  [[nodiscard]] Integrals integrals(double const* u) const;
   [[nodiscard]] std::vector<OfMaterial> of_materials(double const* u) const override;
 
   /// DataError has the first place where `exact` is not finite, of points by cell in z and y, point in z, y and x, cell in x, then
