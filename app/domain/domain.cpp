@@ -26,18 +26,9 @@ namespace {
 
 using assembly::BoxPart;
 using assembly::BoxPartition;
+using assembly::nodes_of;
 using Counts = std::array<std::int64_t, 3>;
 using Point = std::array<double, 3>;
-
-/// The nodes of a part of a box, numbered x fastest.
-NodeBox nodes_of(BoxPart const& part, int order) {
-  NodeBox nodes;
-  for (std::size_t d = 0; d < 3; ++d) {
-    nodes.low[d] = order * part.first[d];
-    nodes.high[d] = order * (part.first[d] + part.cells[d]) + 1;
-  }
-  return nodes;
-}
 
 /// Sums over the ranks.
 assembly::PlaceCounts merged(Communicator& ranks, assembly::PlaceCounts const& mine) {
@@ -492,18 +483,18 @@ std::vector<std::int64_t> Domain::row_numbers() const {
 }
 
 std::vector<std::int32_t> const& Domain::in_own() const {
-  if (own_in_list.empty() && box && part.n_cells() > 0) {
-    NodeBox const around_nodes = nodes_of(part_around, order), nodes = nodes_of(part, order);
+  if (BlockPlaces const* const block = places.block(); block != nullptr && own_in_list.empty()) {
+    NodeBox const nodes = nodes_of(part, order);
     own_in_list.reserve(static_cast<std::size_t>(nodes.size()));
-    nodes.for_all([&](auto const& node) { own_in_list.push_back(static_cast<std::int32_t>(around_nodes.index(node))); });
+    nodes.for_all([&](auto const& node) { own_in_list.push_back(static_cast<std::int32_t>(block->around().index(node))); });
   }
   return own_in_list;
 }
 
 std::int32_t Domain::in_own(std::int32_t unknown) const {
-  if (!box)
-    return own_in_list[static_cast<std::size_t>(unknown)];
-  return static_cast<std::int32_t>(nodes_of(part_around, order).index(nodes_of(part, order).node(unknown)));
+  if (BlockPlaces const* const block = places.block())
+    return static_cast<std::int32_t>(block->around().index(nodes_of(part, order).node(unknown)));
+  return own_in_list[static_cast<std::size_t>(unknown)];
 }
 
 HostVector<double> Domain::of_own_cells(std::span<double const> values) const {

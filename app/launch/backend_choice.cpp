@@ -6,14 +6,23 @@
 
 namespace poisson::app {
 
+namespace {
+
+/// The device of the rank with this number on its machine; -1: there is none.
+int device_of(int number) {
+  int const count = cuda_device_count();
+  return count > 0 ? number % count : -1;
+}
+
+}  // namespace
+
 BackendChoice choose_backend(std::optional<Backend> wanted, Team& team) {
   BackendChoice choice;
   Communicator& ranks = team.communicator();
-  if (wanted != Backend::cpu)
-    if (int const count = cuda_device_count(), number = rank_on_host(ranks); count > 0)
-      choice.device = number % count;
-  if (wanted != Backend::cpu)
+  if (wanted != Backend::cpu) {
+    choice.device = device_of(rank_on_host(ranks));
     choice.no_cuda = why_no_cuda(choice.device);
+  }
   team.together([&] {
     if (wanted == Backend::cuda && !choice.no_cuda.empty())
       throw EnvironmentError("backend cuda: " + choice.no_cuda);
@@ -27,8 +36,8 @@ std::future<void> begin_with_device(std::optional<Backend> wanted, Team& team) {
   if (wanted == Backend::cpu)
     return {};
   return std::async(std::launch::async | std::launch::deferred, [number = rank_on_host(team.communicator())] {
-    if (int const count = cuda_device_count(); count > 0)
-      static_cast<void>(why_no_cuda(number % count));
+    if (int const device = device_of(number); device >= 0)
+      static_cast<void>(why_no_cuda(device));
   });
 }
 

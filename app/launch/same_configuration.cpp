@@ -11,7 +11,7 @@
 namespace poisson::app {
 
 void require_same_configuration(RunConfig const& config, Team& team) {
-  if (team.size() == 1)
+  if (team.is_alone())
     return;
   std::string const mine = resolved_yaml(config);
   int const differs = -max_over(team.communicator(), -(team.of_first(mine) != mine ? team.rank() : team.size()));

@@ -18,6 +18,15 @@ std::int64_t largest_block(std::int64_t cells, int blocks) {
 
 }  // namespace
 
+NodeBox nodes_of(BoxPart const& part, int order) {
+  NodeBox nodes;
+  for (std::size_t d = 0; d < 3 && part.n_cells() > 0; ++d) {
+    nodes.low[d] = order * part.first[d];
+    nodes.high[d] = order * (part.first[d] + part.cells[d]) + 1;
+  }
+  return nodes;
+}
+
 BoxPartition::BoxPartition(std::array<std::int64_t, 3> const& cells, int order, int ranks)
     : n_(cells), order_(order), ranks_(ranks) {
   // The cost of a division is that of its largest block, in cells: a face to another block costs as much as a quarter of one. It is
@@ -81,13 +90,7 @@ NodeBox BoxPartition::owned(int rank) const {
 }
 
 NodeBox BoxPartition::needed(int rank) const {
-  BoxPart const part = assembled_cells(rank);
-  NodeBox nodes;
-  for (std::size_t d = 0; d < 3 && part.n_cells() > 0; ++d) {
-    nodes.low[d] = order_ * part.first[d];
-    nodes.high[d] = order_ * (part.first[d] + part.cells[d]) + 1;
-  }
-  return nodes;
+  return nodes_of(assembled_cells(rank), order_);
 }
 
 std::vector<int> BoxPartition::touching(int rank) const {

@@ -11,6 +11,9 @@
 
 namespace poisson::assembly {
 
+/// The nodes of elements of an order on a part of a box.
+[[nodiscard]] NodeBox nodes_of(BoxPart const& part, int order);
+
 /// A box cut into blocks of cells, one for a rank. In every direction the cells are divided as evenly as whole numbers allow. A
 /// rank owns the nodes of its cells that are not on their upper sides, where these are inside of the box; so every node has one
 /// owner, and rows are coupled with other ranks' rows in their own cells and one layer of cells below them.

@@ -21,6 +21,19 @@ BoundaryCondition condition_of(BoundaryType type, std::vector<unsigned> ids, std
   return {false, std::move(ids), {}, type, std::move(value), std::move(alpha)};
 }
 
+void expect_near(std::map<unsigned, BoundaryFlux> const& found, std::map<unsigned, BoundaryFlux> const& expected,
+                 std::string const& which) {
+  ASSERT_EQ(found.size(), expected.size()) << which;
+  for (auto const& [id, flux] : expected) {
+    BoundaryFlux const& of = found.at(id);
+    EXPECT_NEAR(of.area, flux.area, 1e-13 * flux.area) << which << ", boundary " << id;
+    EXPECT_NEAR(of.flux, flux.flux, 1e-11) << which << ", boundary " << id;
+    EXPECT_NEAR(of.integral_u, flux.integral_u, 1e-12) << which << ", boundary " << id;
+    EXPECT_EQ(of.min, flux.min) << which << ", boundary " << id;
+    EXPECT_EQ(of.max, flux.max) << which << ", boundary " << id;
+  }
+}
+
 struct BoxWithConditions {
   BoxWithConditions(std::array<std::int64_t, 3> cells, int order, std::vector<BoundaryCondition> boundary, bool graded = false)
       : element(order), space(grid(cells, graded), element) {
@@ -59,15 +72,7 @@ struct BoxWithConditions {
       auto const expected = boundary_fluxes(space, element, *data, u, {}, u_low).boundaries;
       auto const found = box_boundary_fluxes(space, element, *data, nodes_among(space, values_among(u)),
                                              extended ? nodes_among(space, values_among(low)) : NodesOfBox());
-      ASSERT_EQ(found.size(), expected.size()) << which;
-      for (auto const& [id, flux] : expected) {
-        BoundaryFlux const& of = found.at(id);
-        EXPECT_NEAR(of.area, flux.area, 1e-13 * flux.area) << which << ", boundary " << id;
-        EXPECT_NEAR(of.flux, flux.flux, 1e-11) << which << ", boundary " << id;
-        EXPECT_NEAR(of.integral_u, flux.integral_u, 1e-12) << which << ", boundary " << id;
-        EXPECT_EQ(of.min, flux.min) << which << ", boundary " << id;
-        EXPECT_EQ(of.max, flux.max) << which << ", boundary " << id;
-      }
+      expect_near(found, expected, which);
     }
   }
 
@@ -113,15 +118,7 @@ struct BoxWithConditions {
                                              return inside(side, faces, nodes);
                                            });
     EXPECT_GT(asked, 0) << which;
-    ASSERT_EQ(found.size(), expected.size()) << which;
-    for (auto const& [id, flux] : expected) {
-      BoundaryFlux const& of = found.at(id);
-      EXPECT_NEAR(of.area, flux.area, 1e-13 * flux.area) << which << ", boundary " << id;
-      EXPECT_NEAR(of.flux, flux.flux, 1e-11) << which << ", boundary " << id;
-      EXPECT_NEAR(of.integral_u, flux.integral_u, 1e-12) << which << ", boundary " << id;
-      EXPECT_EQ(of.min, flux.min) << which << ", boundary " << id;
-      EXPECT_EQ(of.max, flux.max) << which << ", boundary " << id;
-    }
+    expect_near(found, expected, which);
   }
 
   /// What parts of the box have must be the whole. `use_inside`: what is inside of sides comes from elsewhere.
@@ -148,15 +145,7 @@ struct BoxWithConditions {
       for (auto const& [id, flux] : box_boundary_fluxes(part, element, *data, of_part, {}, own, inside))
         found[id].add(flux);
     }
-    ASSERT_EQ(found.size(), expected.size()) << which;
-    for (auto const& [id, flux] : expected) {
-      BoundaryFlux const& of = found.at(id);
-      EXPECT_NEAR(of.area, flux.area, 1e-13 * flux.area) << which << ", boundary " << id << ", parts: " << n_parts;
-      EXPECT_NEAR(of.flux, flux.flux, 1e-11) << which << ", boundary " << id << ", parts: " << n_parts;
-      EXPECT_NEAR(of.integral_u, flux.integral_u, 1e-12) << which << ", boundary " << id << ", parts: " << n_parts;
-      EXPECT_EQ(of.min, flux.min) << which << ", boundary " << id << ", parts: " << n_parts;
-      EXPECT_EQ(of.max, flux.max) << which << ", boundary " << id << ", parts: " << n_parts;
-    }
+    expect_near(found, expected, which + ", parts: " + std::to_string(n_parts));
   }
 
   ReferenceElement element;
