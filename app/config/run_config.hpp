@@ -299,7 +299,8 @@ struct SweepSpec {
   SweepGroup group{};             ///< of all of them
   std::string when{};             ///< an expression: cases where it is 0 are left out
   std::optional<SampleSpec> sample{};
-  std::optional<UntilSpec> until{};  ///< finer meshes are left out
+  std::optional<UntilSpec> until{};    ///< finer meshes are left out
+  std::optional<double> time_limit{};  ///< seconds that a case may take
 };
 
 /// The system A x = b of `poisson solve`, from Matrix Market files.

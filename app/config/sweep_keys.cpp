@@ -231,7 +231,7 @@ struct Sweep {
     return "map from key paths to lists of values, e.g. {problem.element.order: [1, 2], solver.tolerance: [1e-6, 1e-12]}, or to "
            "{from, to, count, scale} or {powers_of_two: [first, last]}; its keys mode: " +
            Choice<SweepMode>{}.allowed() +
-           "; zip and product: such a map, or a list of them; when: expression; sample and until: maps";
+           "; zip and product: such a map, or a list of them; when: expression; time_limit: seconds; sample and until: maps";
   }
   void read(YamlNode const& node, std::string const& path, SweepSpec& out) const {
     if (node.kind != YamlNode::Kind::map)
@@ -245,6 +245,8 @@ struct Sweep {
       entries.push_back("sample: " + write_flow(written_keys(sample_keys(), *value.sample)));
     if (value.until)
       entries.push_back("until: " + write_flow(written_keys(until_keys(), *value.until)));
+    if (value.time_limit)
+      entries.push_back("time_limit: " + time_limit().write(*value.time_limit));
     if (!value.when.empty())
       entries.push_back("when: " + quoted_text(value.when));
     if (!value.axes.empty())
@@ -262,12 +264,15 @@ struct Sweep {
               {"zip", groups},
               {"product", groups},
               {"when", ExpressionText{}.json_schema()},
+              {"time_limit", time_limit().json_schema()},
               {"sample", json_schema_of(sample_keys(), SampleSpec{})},
               {"until", json_schema_of(until_keys(), UntilSpec{})}}},
             {"additionalProperties", {{"anyOf", axis}}}};
   }
 
 private:
+  [[nodiscard]] static Number time_limit() { return {.above = 0}; }
+
   static void read_group(YamlNode const& node, std::string const& path, bool outermost, SweepGroup& group, SweepSpec& out) {
     if (node.kind != YamlNode::Kind::map || (!outermost && node.items.empty()))
       reject_value(node, path, "map from key paths to lists of values, or a list of such maps");
@@ -288,6 +293,8 @@ private:
         Choice<SweepMode>{}.read(value, here, group.mode);
       } else if (outermost && name == "when") {
         ExpressionText{}.read(value, here, out.when);
+      } else if (outermost && name == "time_limit") {
+        time_limit().read(value, here, out.time_limit.emplace());
       } else if (outermost && name == "sample") {
         read_sample(value, here, group, out);
       } else if (outermost && name == "until") {
@@ -407,8 +414,7 @@ Keys<RunConfig> keys_of_sweep() {
           "ones and so on; the keys zip and product hold groups of key paths that are combined so. when: \"k > 1\" leaves out "
           "cases where the expression is 0. sample: {method, count, seed, indices, parameters: {k: {uniform: [1, 2]}}} draws "
           "uncertain parameters. until: {quantity: flux.1, relative: 1e-3} ends a study over mesh sizes when the estimated error "
-          "is "
-          "small enough."),
+          "is small enough. time_limit: 60 ends a case after so many seconds."),
   };
 }
 

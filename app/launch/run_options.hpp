@@ -17,11 +17,14 @@ struct RunOptions {
   std::string matrix_out;  ///< the file to write the assembled matrix to, as SystemFiles takes it; empty: none
 };
 
+struct Kept;  // app/run/kept.hpp
+
 /// Options of a run that the program sets and not the user; for cases of a sweep.
 struct InternalRunOptions {
   bool own_folder = false;                           ///< the program created the results directory for this run
   bool keep_unknowns = false;                        ///< also write the solution as solution.mtx, for analyses of several cases
   std::reference_wrapper<Team> team = alone_team();  ///< the ranks that share the run
+  Kept* kept = nullptr;  ///< what earlier runs have left for this one, and this one leaves; null: nothing
 };
 
 }  // namespace poisson::app

@@ -14,6 +14,7 @@
 #include "app/results/system_files.hpp"
 #include "app/run/analyse_run.hpp"
 #include "app/run/balance.hpp"
+#include "app/run/kept.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/run/run_device.hpp"
 #include "app/run/system.hpp"
@@ -75,7 +76,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   RunConfig const& config = configuration.config();
   Team& team = internal.team;
   require_same_configuration(config, team);
-  std::future<void> const with_device = begin_with_device(config.backend, team);  // while libraries are loaded
+  Kept of_this_run;
+  Kept& kept = internal.kept != nullptr ? *internal.kept : of_this_run;
+  std::future<void> const with_device =  // while libraries are loaded
+      kept.contexts.empty() ? begin_with_device(config.backend, team) : std::future<void>();
   team.together([&] { assembly::prepare_for(config.problem.mesh); });
   std::optional<SystemFiles> const system_files =
       options.matrix_out.empty() ? std::nullopt : std::optional<SystemFiles>(options.matrix_out);
@@ -86,7 +90,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   Outputs const outputs(config, team.size(), internal.keep_unknowns);
   Results results(config, options, internal, outputs.names());
   RunLog log(config, options, console);
-  RunDevice device(config.backend, options.threads, team, log);
+  RunDevice device(config.backend, options.threads, team, log, kept);
   log.begin(options.path + team.on_ranks());
   SystemSolver solver(config, team, device, log);
   ResultRecord& record = log.record;

@@ -7,13 +7,17 @@
 
 namespace poisson::app {
 
-RunDevice::RunDevice(std::optional<Backend> wanted, int threads, Team& team, RunLog& log) : log_(log) {
+RunDevice::RunDevice(std::optional<Backend> wanted, int threads, Team& team, RunLog& log, Kept& kept) : log_(log) {
   team.together([&] { set_thread_count(threads); });
   BackendChoice const choice = choose_backend(wanted, team);
   backend_ = choice.backend;
+  kept_ = &kept.contexts[backend_];
   // Creating a CUDA context takes a good part of a second: it happens while the matrix is made.
-  future_context_ = std::async(backend_ == Backend::cuda ? std::launch::async | std::launch::deferred : std::launch::deferred,
-                               [backend = backend_, device = choice.device] { return make_context(backend, device); });
+  if (*kept_ == nullptr)
+    future_context_ = std::async(backend_ == Backend::cuda ? std::launch::async | std::launch::deferred : std::launch::deferred,
+                                 [backend = backend_, device = choice.device] { return make_context(backend, device); });
+  else
+    (*kept_)->reset_memory_peak();
   log.record.backend = name_of(backend_);
   log.record.threads = thread_count();
   if (backend_ == Backend::cuda && !team.is_alone()) {
@@ -25,8 +29,12 @@ RunDevice::RunDevice(std::optional<Backend> wanted, int threads, Team& team, Run
 
 Context& RunDevice::context() {
   if (context_ == nullptr) {
-    log_.record.clock.time(Stage::device, [&] { context_ = future_context_.get(); });
-    context_->use_in_this_thread();  // another one has made it
+    log_.record.clock.time(Stage::device, [&] {
+      if (*kept_ == nullptr)
+        *kept_ = future_context_.get();
+    });
+    context_ = kept_->get();
+    context_->use_in_this_thread();  // another one may have made it
     log_.record.device = context_->description().name;
   }
   return *context_;

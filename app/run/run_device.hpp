@@ -2,6 +2,7 @@
 
 #include "app/launch/team.hpp"
 #include "app/results/run_log.hpp"
+#include "app/run/kept.hpp"
 #include "gpu/core/context.hpp"
 
 #include <future>
@@ -13,9 +14,9 @@ namespace poisson::app {
 /// Where a run computes.
 class RunDevice {
 public:
-  /// Chooses the backend, and the device of this rank, and begins to make its context. `threads`: of the host; 0: all that the
-  /// process may use. Collective. Throws EnvironmentError.
-  RunDevice(std::optional<Backend> wanted, int threads, Team& team, RunLog& log);
+  /// Chooses the backend, and the device of this rank, and begins to make its context, unless an earlier run has left one in
+  /// `kept`, where it stays. `threads`: of the host; 0: all that the process may use. Collective. Throws EnvironmentError.
+  RunDevice(std::optional<Backend> wanted, int threads, Team& team, RunLog& log, Kept& kept);
 
   [[nodiscard]] Backend backend() const { return backend_; }
   /// Waits until it is there.
@@ -24,8 +25,9 @@ public:
 private:
   RunLog& log_;
   Backend backend_{};
+  std::unique_ptr<Context>* kept_ = nullptr;  ///< the context, or where it will be
   std::future<std::unique_ptr<Context>> future_context_;
-  std::unique_ptr<Context> context_;
+  Context* context_ = nullptr;  ///< null: nobody has asked for it
 };
 
 }  // namespace poisson::app

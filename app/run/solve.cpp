@@ -200,7 +200,8 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
   internal.team = team;
   Results results(config, options, internal, {"solution.mtx", "solution_low.mtx"});
   RunLog log(config, options, console);
-  RunDevice device(config.backend, options.threads, team, log);
+  Kept kept;
+  RunDevice device(config.backend, options.threads, team, log, kept);
   log.begin(config.system->matrix + team.on_ranks());
   SystemSolver solver(config, team, device, log);
   ResultRecord& record = log.record;

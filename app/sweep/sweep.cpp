@@ -6,27 +6,22 @@
 #include "app/launch/exit_code.hpp"
 #include "app/results/report_page.hpp"
 #include "app/results/solution_fields.hpp"
+#include "app/sweep/case_workers.hpp"
 #include "app/sweep/mesh_convergence.hpp"
 #include "app/sweep/sweep_summary.hpp"
 #include "app/sweep/waiting_cases.hpp"
-#include "gpu/core/interrupt.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "output/files/directory_lock.hpp"
 #include "output/vtk/vtk_files.hpp"
 
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <sstream>
 
 namespace poisson::app {
@@ -96,108 +91,6 @@ void make_cases_folder(fs::path const& folder, bool anew) {
     throw EnvironmentError("cannot create '" + folder.string() + "': " + made.message());
 }
 
-/// The process that runs a case.
-ChildProcess process_of(SweepCase const& c, std::size_t number, std::size_t of, Configuration const& configuration,
-                        SweepOptions const& options) {
-  ChildProcess process;
-  process.log = fs::path(configuration.config().output.directory) / c.directory / case_log;
-  process.body = [&, number, of] {
-    RunOptions of_case = options.run;
-    of_case.overwrite = true;
-    of_case.command = options.command_of_case + " --case " + name_of_case(c) + " --overwrite" +
-                      (of_case.threads > 0 ? " --threads=" + std::to_string(of_case.threads) : "");
-    Console console(false, of_case.verbose);
-    return exit_code_of(&*c.configuration, [&]() -> int {
-      return run_known_case(configuration, {number, of, c}, of_case, console, alone_team());
-    });
-  };
-  return process;
-}
-
-/// Runs what is waiting, each case in a process of its own, `jobs` at a time; an interrupt is passed on to them and waited for. The
-/// j-th of those that run at a time gets a device of its own, or shares it where there are fewer.
-void run_cases(std::vector<SweepCase>& cases, WaitingCases& waiting, Configuration const& configuration,
-               SweepOptions const& options, int jobs, std::vector<std::string> const& devices, Console& console) {
-  fs::path const root = configuration.config().output.directory;
-  struct Running {
-    std::size_t index, place;
-    Timer timer;
-  };
-  std::map<pid_t, Running> running;
-  std::vector<bool> taken(static_cast<std::size_t>(jobs));
-  Pace pace(cases);
-  std::exception_ptr wrong_until;
-  auto const tell_ended = [&](std::size_t i) {
-    try {
-      waiting.ended(i);
-    } catch (InputError const&) {
-      wrong_until = std::current_exception();
-    }
-  };
-  bool stopping = false;
-  constexpr useconds_t shortest = 100;
-  useconds_t pause = shortest;  // short cases end soon after each other
-  while (true) {
-    while (!interrupt_requested() && !wrong_until && static_cast<int>(running.size()) < jobs && !waiting.empty()) {
-      std::size_t const i = waiting.take();
-      SweepCase& c = cases[i];
-      auto const place = static_cast<std::size_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
-      try {
-        ChildProcess process = process_of(c, i, cases.size(), configuration, options);
-        if (!devices.empty())
-          process.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices[place % devices.size()]);
-        std::error_code ignored;
-        fs::create_directories(process.log.parent_path(), ignored);
-        pid_t const pid = start(process);
-        running.emplace(pid, Running{i, place, Timer()});
-        taken[place] = true;
-      } catch (std::exception const& error) {
-        c.error = error.what();
-        c.exit_code = exit_code_of(std::current_exception());
-        tell_ended(i);
-      }
-    }
-    if (interrupt_requested() && !stopping) {
-      stopping = true;
-      for (auto const& [pid, job] : running)
-        kill(pid, SIGINT);  // a terminal has sent it to them already; a second one is harmless
-    }
-    if (running.empty())
-      break;
-    int state = 0;
-    pid_t const pid = waitpid(-1, &state, WNOHANG);
-    if (pid <= 0) {  // polled, so that an interrupt is seen at once
-      usleep(pause);
-      pause = std::min<useconds_t>(2 * pause, 10'000);
-      continue;
-    }
-    pause = shortest;
-    auto const found = running.find(pid);
-    if (found == running.end())
-      continue;
-    std::size_t const index = found->second.index;
-    SweepCase& c = cases[index];
-    c.seconds = found->second.timer.seconds();
-    taken[found->second.place] = false;
-    running.erase(found);
-    std::error_code ignored;
-    if (stopping && (WIFSIGNALED(state) || WEXITSTATUS(state) > 128) && !fs::exists(root / c.directory / "result.json", ignored))
-      continue;  // it had just been started; it is not run
-    take_result(c, WIFEXITED(state) ? WEXITSTATUS(state) : exit_environment, root);
-    if (WIFSIGNALED(state))
-      c.error = std::string("the process was ended by signal ") + std::to_string(WTERMSIG(state)) + " (" +
-                strsignal(WTERMSIG(state)) + ")";
-    tell_ended(index);
-    auto const ended = std::count_if(cases.begin(), cases.end(), [](SweepCase const& each) { return each.exit_code >= 0; });
-    console.stage(std::to_string(ended) + "/" + std::to_string(cases.size()), c.seconds,
-                  values_text(c, configuration.config().sweep.axes) + ": " +
-                      (c.error.empty() ? text_in(c.result, "/status") : "failed: " + c.error) +
-                      pace.after(c, configuration.config().sweep.until.has_value()));
-  }
-  if (wrong_until)
-    std::rethrow_exception(wrong_until);
-}
-
 /// The name of the file that lists the solutions of all cases for ParaView.
 std::string collection_name(RunConfig const& config, std::string const& configuration_file) {
   std::string const stem = configuration_stem(configuration_file);
@@ -226,7 +119,7 @@ struct Incomplete {
 ExitCode summarize(std::vector<SweepCase> const& cases, RunConfig const& config, RunOptions const& options,
                    ResultsDirectory& directory, Console& console, Incomplete const& incomplete) {
   bool const complete = std::none_of(cases.begin(), cases.end(), [](SweepCase const& c) {
-    return c.exit_code < 0 || (c.result.is_object() && c.result.value("status", "") == "interrupted");
+    return c.exit_code < 0 || (c.error.empty() && c.result.is_object() && c.result.value("status", "") == "interrupted");
   });
   SweepAnalysis analysis;
   if (complete && has_snapshots(config))

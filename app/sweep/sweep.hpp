@@ -21,8 +21,8 @@ struct SweepOptions {
 /// InputError.
 [[nodiscard]] std::vector<std::string> devices_for_cases(std::string const& gpus, int present, char const* visible);
 
-/// Runs the cases of the configuration's `sweep`, each in a copy of this process, so that a failure affects no other case, and what
-/// they share is read and loaded once. Precondition: that of start (app/io/child_process.hpp). Writes
+/// Runs the cases of the configuration's `sweep` in copies of this process (app/sweep/case_workers.hpp), so that a failure affects
+/// no other case, and what they share is read and loaded once. Precondition: that of Worker (app/io/child_process.hpp). Writes
 /// sweep.csv, sweep.json and a .pvd (of VTKHDF files a .hdf.series) of all cases. Returns the worst exit code of the cases, or that
 /// of an interrupt. Throws InputError, EnvironmentError.
 [[nodiscard]] ExitCode run_sweep(Configuration const& configuration, SweepOptions const& options, Console& console);
@@ -42,8 +42,8 @@ void list_sweep(Configuration const& configuration);
 [[nodiscard]] ExitCode run_sweep_case(Configuration const& configuration, std::string const& name, RunOptions const& options,
                                       Console& console, Team& team);
 
-/// The same for a case that is known, of the sweep of `configuration`.
+/// The same for a case that is known, of the sweep of `configuration`. `kept` as in InternalRunOptions.
 [[nodiscard]] ExitCode run_known_case(Configuration const& configuration, NumberedCase found, RunOptions const& options,
-                                      Console& console, Team& team);
+                                      Console& console, Team& team, Kept* kept = nullptr);
 
 }  // namespace poisson::app

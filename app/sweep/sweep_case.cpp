@@ -50,7 +50,7 @@ ExitCode run_sweep_case(Configuration const& configuration, std::string const& n
 }
 
 ExitCode run_known_case(Configuration const& configuration, NumberedCase found, RunOptions const& options, Console& console,
-                        Team& team) {
+                        Team& team, Kept* kept) {
   fs::path const root = configuration.config().output.directory;
   SweepCase& c = found.sweep_case;
   std::string const text = "case " + std::to_string(found.number) + " of " + std::to_string(found.of) + " (" +
@@ -65,8 +65,8 @@ ExitCode run_known_case(Configuration const& configuration, NumberedCase found, 
 
   if (!options.overwrite)
     on_first([&] { reuse_finished({&c, 1}, root); });
-  std::string const kept = c.reused ? std::to_string(c.exit_code) : "";
-  if (std::string const code = team.of_first(kept); !code.empty()) {
+  std::string const known = c.reused ? std::to_string(c.exit_code) : "";
+  if (std::string const code = team.of_first(known); !code.empty()) {
     console.line(text + " is finished, in " + (root / c.directory).string() + "; --overwrite runs it again");
     return static_cast<ExitCode>(std::stoi(code));
   }
@@ -80,6 +80,7 @@ ExitCode run_known_case(Configuration const& configuration, NumberedCase found, 
   case_options.overwrite = true;
   InternalRunOptions internal;
   internal.team = team;
+  internal.kept = kept;
   internal.own_folder = true;
   internal.keep_unknowns = has_snapshots(configuration.config());
   try {

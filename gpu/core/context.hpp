@@ -35,7 +35,9 @@ public:
   virtual ~Context() = default;
   [[nodiscard]] virtual Backend backend() const = 0;
   [[nodiscard]] virtual DeviceDescription description() const = 0;
-  [[nodiscard]] virtual std::int64_t memory_peak() const = 0;  ///< most bytes allocated at once on a device; 0 on the host
+  /// The most bytes allocated at once on a device, since its start or reset_memory_peak; 0 on the host.
+  [[nodiscard]] virtual std::int64_t memory_peak() const = 0;
+  virtual void reset_memory_peak() = 0;
   [[nodiscard]] virtual std::int64_t memory_used() const = 0;  ///< bytes allocated on a device now; 0 on the host
   virtual void synchronize() = 0;                              ///< waits until all enqueued work is done
   virtual void use_in_this_thread() = 0;                       ///< makes its device the current one of the calling thread

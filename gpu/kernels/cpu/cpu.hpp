@@ -28,6 +28,7 @@ public:
   Backend backend() const override { return Backend::cpu; }
   DeviceDescription description() const override { return cpu_description(); }
   std::int64_t memory_peak() const override { return 0; }
+  void reset_memory_peak() override {}
   std::int64_t memory_used() const override { return 0; }
   void synchronize() override {}
   void use_in_this_thread() override {}

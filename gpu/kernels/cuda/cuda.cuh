@@ -26,6 +26,7 @@ public:
   Backend backend() const override { return Backend::cuda; }
   DeviceDescription description() const override;
   std::int64_t memory_peak() const override { return peak_; }
+  void reset_memory_peak() override { peak_ = used_; }
   std::int64_t memory_used() const override { return used_; }
   void synchronize() override;
   void use_in_this_thread() override;

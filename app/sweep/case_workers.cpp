@@ -1,0 +1,202 @@
+#include "app/sweep/case_workers.hpp"
+
+#include "app/io/child_process.hpp"
+#include "app/launch/exit_code.hpp"
+#include "app/run/kept.hpp"
+#include "gpu/core/interrupt.hpp"
+#include "gpu/core/memory.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace poisson::app {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+class CaseWorkers {
+public:
+  CaseWorkers(std::vector<SweepCase>& cases, WaitingCases& waiting, Configuration const& configuration, SweepOptions const& options,
+              std::vector<std::string> const& devices, Console& console)
+      : cases_(cases),
+        waiting_(waiting),
+        configuration_(configuration),
+        options_(options),
+        devices_(devices),
+        console_(console),
+        root_(configuration.config().output.directory),
+        time_limit_(configuration.config().sweep.time_limit),
+        pace_(cases) {}
+
+  void run(int n_jobs);
+
+private:
+  /// A process, and the case that it runs.
+  struct Job {
+    std::unique_ptr<Worker> worker;      ///< null: none yet, or it has ended
+    std::optional<std::size_t> running;  ///< the number of the case
+    Timer timer;                         ///< of the case
+    int n_warnings = 0;                  ///< how often the case was told that its time is over
+  };
+
+  [[nodiscard]] fs::path log_of(SweepCase const& c) const { return root_ / c.directory / case_log; }
+  [[nodiscard]] Worker::Work work_of(std::size_t place) const;
+  /// Gives the next case to a job that has none.
+  void begin(Job& job, std::size_t place);
+  /// Ends a case whose time is over.
+  void limit(Job& job) const;
+  /// Takes the result of a case that has ended. `interrupted`: the sweep was.
+  void end(Job& job, TaskEnd const& how, bool interrupted);
+  /// Tells the waiting cases of one that has its exit code.
+  void tell_ended(std::size_t number);
+
+  std::vector<SweepCase>& cases_;
+  WaitingCases& waiting_;
+  Configuration const& configuration_;
+  SweepOptions const& options_;
+  std::vector<std::string> const& devices_;
+  Console& console_;
+  fs::path root_;
+  std::optional<double> time_limit_;
+  Pace pace_;
+  std::exception_ptr wrong_until_;
+};
+
+Worker::Work CaseWorkers::work_of(std::size_t place) const {
+  Worker::Work work;
+  if (!devices_.empty())
+    work.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices_[place % devices_.size()]);
+  work.task = [this, kept = std::make_shared<Kept>()](std::size_t number) {
+    SweepCase const& c = cases_[number];
+    return exit_code_of(&*c.configuration, [&]() -> int {
+      write_output_to(log_of(c));
+      reset_host_peak();  // the figures of a case are its own
+      RunOptions of_case = options_.run;
+      of_case.overwrite = true;
+      of_case.command = options_.command_of_case + " --case " + name_of_case(c) + " --overwrite" +
+                        (of_case.threads > 0 ? " --threads=" + std::to_string(of_case.threads) : "");
+      Console console(false, of_case.verbose);
+      int const code = run_known_case(configuration_, {number, cases_.size(), c}, of_case, console, alone_team(), kept.get());
+      for (auto const& [backend, context] : kept->contexts)
+        if (context)
+          context->return_freed_memory();  // others may share the device
+      return code;
+    });
+  };
+  // After anything else a device may be lost, or an interrupt be in force.
+  work.goes_on = [](int code) { return code == exit_done || code == exit_not_converged; };
+  return work;
+}
+
+void CaseWorkers::begin(Job& job, std::size_t place) {
+  std::size_t const number = waiting_.take();
+  SweepCase& c = cases_[number];
+  try {
+    std::error_code ignored;
+    fs::create_directories(log_of(c).parent_path(), ignored);
+    if (!std::ofstream(log_of(c)))
+      throw EnvironmentError("cannot write the log '" + log_of(c).string() + "'");
+    if (job.worker == nullptr || !job.worker->begin(number)) {
+      job.worker = std::make_unique<Worker>(work_of(place));
+      if (!job.worker->begin(number))
+        throw EnvironmentError("a process that was started has ended at once");
+    }
+    job.running = number;
+    job.timer = {};
+    job.n_warnings = 0;
+  } catch (std::exception const& error) {
+    job.worker.reset();
+    c.error = error.what();
+    c.exit_code = exit_code_of(std::current_exception());
+    tell_ended(number);
+  }
+}
+
+void CaseWorkers::limit(Job& job) const {
+  if (!time_limit_ || job.timer.seconds() <= *time_limit_)
+    return;
+  double const grace = std::clamp(*time_limit_, 1.0, 60.0);
+  if (job.n_warnings == 0 || (job.n_warnings == 1 && job.timer.seconds() > *time_limit_ + grace))
+    job.worker->send(job.n_warnings++ == 0 ? SIGTERM : SIGKILL);
+}
+
+void CaseWorkers::end(Job& job, TaskEnd const& how, bool interrupted) {
+  std::size_t const number = *std::exchange(job.running, std::nullopt);
+  SweepCase& c = cases_[number];
+  c.seconds = job.timer.seconds();
+  bool const was_stopped = how.signal != 0 || how.code > 128;
+  if (!how.goes_on || job.n_warnings > 0)
+    job.worker.reset();
+  std::error_code ignored;
+  if (interrupted && was_stopped && !fs::exists(root_ / c.directory / "result.json", ignored))
+    return;  // it had just been started; it is not run
+  bool const took_too_long = was_stopped && job.n_warnings > 0;
+  if (took_too_long)  // as collect_cases finds it, too
+    std::ofstream(log_of(c), std::ios::app) << "poisson: error: it took longer than sweep.time_limit, " << number_text(*time_limit_)
+                                            << " s, and was " << (how.signal != 0 ? "killed\n" : "interrupted\n")
+                                            << exit_code_text(exit_environment) << "\n";
+  take_result(c, took_too_long || how.signal != 0 ? exit_environment : how.code, root_);
+  if (how.signal != 0 && !took_too_long)
+    c.error = std::string("the process was ended by signal ") + std::to_string(how.signal) + " (" + strsignal(how.signal) + ")";
+  tell_ended(number);
+  auto const n_ended = std::count_if(cases_.begin(), cases_.end(), [](SweepCase const& each) { return each.exit_code >= 0; });
+  SweepSpec const& sweep = configuration_.config().sweep;
+  console_.stage(std::to_string(n_ended) + "/" + std::to_string(cases_.size()), c.seconds,
+                 values_text(c, sweep.axes) + ": " + (c.error.empty() ? text_in(c.result, "/status") : "failed: " + c.error) +
+                     pace_.after(c, sweep.until.has_value()));
+}
+
+void CaseWorkers::tell_ended(std::size_t number) {
+  try {
+    waiting_.ended(number);
+  } catch (InputError const&) {
+    wrong_until_ = std::current_exception();
+  }
+}
+
+void CaseWorkers::run(int n_jobs) {
+  std::vector<Job> jobs(static_cast<std::size_t>(n_jobs));
+  bool interrupted = false;
+  while (true) {
+    for (std::size_t place = 0; place < jobs.size(); ++place)
+      while (!jobs[place].running && !interrupt_requested() && !wrong_until_ && !waiting_.empty())
+        begin(jobs[place], place);
+    bool const passes_on = !interrupted && interrupt_requested();
+    interrupted = interrupted || passes_on;
+    std::vector<Worker*> busy;
+    for (Job& job : jobs)
+      if (job.running) {
+        busy.push_back(job.worker.get());
+        if (passes_on)
+          job.worker->send(SIGINT);  // a terminal has sent it to them already; a second one is harmless
+        limit(job);
+      }
+    if (busy.empty())
+      break;
+    constexpr std::chrono::milliseconds pause{10};  // an interrupt that comes before the wait is seen after it
+    Worker::wait_for(busy, pause);
+    for (Job& job : jobs)
+      if (job.running)
+        if (auto const how = job.worker->ended())
+          end(job, *how, interrupted);
+  }
+  if (wrong_until_)
+    std::rethrow_exception(wrong_until_);
+}
+
+}  // namespace
+
+void run_cases(std::vector<SweepCase>& cases, WaitingCases& waiting, Configuration const& configuration,
+               SweepOptions const& options, int jobs, std::vector<std::string> const& devices, Console& console) {
+  CaseWorkers(cases, waiting, configuration, options, devices, console).run(jobs);
+}
+
+}  // namespace poisson::app

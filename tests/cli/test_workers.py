@@ -1,0 +1,190 @@
+"""Processes that take case after case: results are those of a process for each case, and what ends one does not end the others."""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import CUBE, EXECUTABLE, ROOT, SLOWLY
+
+# Neighbours differ in everything: meshes, elements, who assembles, formats, precisions, preconditioners. Some do not converge, one fails.
+KINDS = """
+problem:
+  mesh: {file: two_materials.msh}
+  coefficient: "1 + x*x"
+  source: "exp(x)*y + 1"
+  boundary: [{ids: all, type: dirichlet, value: "x + z"}]
+solver: {max_iterations: 2000}
+sweep:
+  mode: zip
+  problem.mesh:
+    - {cells: [6, 5, 4]}
+    - {cells: [6, 5, 4]}
+    - {generator: hyper_ball, refinements: 2}
+    - {generator: hyper_ball, refinements: 2}
+    - {file: two_materials.msh}
+    - {cells: [6, 5, 4]}
+    - {cells: [9, 9, 9]}
+    - {file: two_materials.msh, refinements: 1}
+    - {cells: [6, 5, 4]}
+    - {cells: [6, 5, 4]}
+  problem.element.order: [1, 2, 1, 2, 1, 1, 1, 2, 1, 1]
+  problem.coefficient: ["1 + x*x", "1", "2", "1 + x*x", "1", "x - 0.5", "3", "1 + x", "1", "1"]
+  matrix.format: [auto, csr, auto, matrix_free, sell_c_sigma, auto, half_cds, auto, csr, auto]
+  solver.precision: [auto, double, double_double, auto, refined, auto, auto, double, auto, auto]
+  solver.preconditioner: [auto, jacobi, auto, auto, ic0, auto, multigrid, auto, none, auto]
+  solver.max_iterations: [2000, 2000, 2000, 2000, 2000, 2000, 2000, 2000, 2, 2000]
+output:
+  probes: [{at: [0.25, 0.25, 0.25], name: p}]
+"""
+FAILING = 5
+SLOW = CUBE.replace("3*pi^2*sin(pi*x)*sin(pi*y)*sin(pi*z)", "exp(x)*y") + SLOWLY.replace("{precision", "{tolerance: 1e-26, precision") + """
+sweep: {problem.mesh.cells: [[2, 2, 2], [48, 48, 48], [3, 3, 3], [4, 4, 4]]}
+output: {picture: false, vtk: {enabled: false}}
+"""
+
+
+@pytest.fixture(scope="module")
+def differences():
+    """Of two files, but for what was measured."""
+    loader = importlib.machinery.SourceFileLoader("compare_builds", str(ROOT / "tools/compare_builds"))
+    sys.dont_write_bytecode = True
+    tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("compare_builds", loader))
+    loader.exec_module(tool)
+    return lambda name, a, b: (found := tool.of_files(name, a, b)) and (found.what, found.place, found.old, found.new)
+
+
+def children(process):
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
+        return [int(word) for word in f.read().split()]
+
+
+def start(poisson, config, *words, **kwargs):
+    return subprocess.Popen([EXECUTABLE, "sweep", str(config), "--output", "out", *map(str, words)], cwd=poisson.directory, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+
+
+def wait_for_log(poisson, process, number, text):
+    """The log of a case, once it has this text."""
+    for _ in range(6000):
+        for log in poisson.directory.glob(f"out/cases/case_00{number}_*/log.txt"):
+            if text in log.read_text():
+                return log
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    raise AssertionError("it never came")
+
+
+def sweep_record(poisson):
+    return json.loads((poisson.directory / "out/sweep.json").read_text())
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_results_are_those_of_a_process_for_each_case(poisson, differences, jobs):
+    """All files of all cases. Two jobs begin with the largest mesh, so that neighbours are others."""
+    for name in ("together", "alone"):
+        (poisson.directory / name).mkdir()
+        poisson.write(KINDS.replace("two_materials.msh", str(ROOT / "meshes/two_materials.msh")), f"{name}/kinds.yaml")
+
+    def run(folder, *words):
+        return subprocess.run([EXECUTABLE, "sweep", "kinds.yaml", "--output", "out", "--threads", "1", *words], cwd=poisson.directory / folder, text=True,
+                              capture_output=True, timeout=300, stdin=subprocess.DEVNULL)
+
+    done = run("together", "--jobs", str(jobs))
+    cases = json.loads((poisson.directory / "together/out/sweep.json").read_text())["cases"]
+    assert [case["exit_code"] for case in cases] == [1 if i == FAILING else 2 if i == 8 else 0 for i in range(10)], done.stderr
+    for number in range(10):
+        run("alone", "--case", str(number))
+    names = [sorted(path.relative_to(poisson.directory / folder).as_posix() for path in (poisson.directory / folder).glob("out/cases/*/*"))
+             for folder in ("together", "alone")]
+    assert names[0] == names[1] and len(names[0]) > 80
+    for name in names[0]:
+        together, alone = (poisson.directory / folder / name for folder in ("together", "alone"))
+        if name.endswith("result.json"):  # commands differ in options without effect on results
+            for path in (together, alone):
+                record = json.loads(path.read_text())
+                del record["provenance"]["command"]
+                path.write_text(json.dumps(record))
+        elif name.endswith("report.html"):
+            for path in (together, alone):
+                path.write_text("\n".join(line for line in path.read_text().split("\n") if "--case" not in line))
+        assert differences(name, together, alone) is None
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
+@pytest.mark.parametrize("stage", ["case 1 of 4", "assembly", "convert"])
+def test_a_process_that_is_ended_is_replaced(poisson, how, stage):
+    config = poisson.write(SLOW)
+    process = start(poisson, config)
+    wait_for_log(poisson, process, 1, stage)
+    [worker] = children(process)
+    os.kill(worker, how)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 3 and err.count("poisson: error: ") == 1, err
+    assert f"1 of 4 cases failed; case 1: the process was ended by signal {int(how)} ({signal.strsignal(how)})" in err
+    assert [case["exit_code"] for case in sweep_record(poisson)["cases"]] == [0, 3, 0, 0]
+    assert sweep_record(poisson)["complete"]
+
+
+def test_a_process_takes_case_after_case(poisson):
+    """With two jobs there are two processes, whatever the number of cases, and one more for one that is killed."""
+    config = poisson.write(SLOW.replace("[4, 4, 4]]", "[4, 4, 4], [5, 5, 5], [6, 6, 6], [7, 7, 7]]"))
+    process = start(poisson, config, "--jobs", 2)
+    seen = set()
+    while len(list(poisson.directory.glob("out/cases/*/result.json"))) < 6:
+        seen.update(children(process))
+        assert process.poll() is None
+    wait_for_log(poisson, process, 1, "convert")
+    assert seen == set(children(process)) and len(seen) == 2
+    slow = max(children(process), key=lambda pid: sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(") ")[1].split()[11:13])))
+    os.kill(slow, signal.SIGKILL)
+    process.communicate(timeout=120)
+    assert [case["exit_code"] for case in sweep_record(poisson)["cases"]] == [0, 3, 0, 0, 0, 0, 0]
+
+
+def test_memory_that_is_not_there(poisson):
+    """A limit of the address space stands for a machine that is full."""
+    config = poisson.write(SLOW.replace("[48, 48, 48]", "[180, 180, 180]"))
+    limit = 1 << 30
+    process = start(poisson, config, "--threads", 1, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 3 and "case 1: " in err and "memory" in err, err
+    assert [case["exit_code"] for case in sweep_record(poisson)["cases"]] == [0, 3, 0, 0]
+
+
+def test_a_case_beyond_the_time_limit_is_interrupted(poisson):
+    config = poisson.write(SLOW.replace("sweep: {", "sweep: {time_limit: 1, "))
+    done = poisson("sweep", config, "--output", "out", code=3)
+    text = "it took longer than sweep.time_limit, 1 s, and was interrupted"
+    assert f"1 of 4 cases failed; case 1: {text}" in done.stderr
+    record = sweep_record(poisson)
+    assert [case["exit_code"] for case in record["cases"]] == [0, 3, 0, 0] and record["complete"]
+    assert record["cases"][1]["error"] == text and record["cases"][1]["status"] == "interrupted"
+    done = poisson("sweep", config, "--output", "out", "--collect", code=3)
+    assert f"case 1: {text}" in done.stderr
+    done = poisson("sweep", config, "--output", "out", "--resume", "--set", "sweep.time_limit=0.5", code=3)
+    assert "1 to do" in done.stdout
+
+
+def test_a_case_that_hangs_is_killed(poisson):
+    """A process that is stopped stands for one that no longer hears."""
+    config = poisson.write(SLOW.replace("sweep: {", "sweep: {time_limit: 1, "))
+    process = start(poisson, config)
+    wait_for_log(poisson, process, 1, "mesh")
+    os.kill(children(process)[0], signal.SIGSTOP)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 3 and "case 1: it took longer than sweep.time_limit, 1 s, and was killed" in err
+    assert [case["exit_code"] for case in sweep_record(poisson)["cases"]] == [0, 3, 0, 0]
+    assert "case 1: it took longer" in poisson("sweep", config, "--output", "out", "--collect", code=3).stderr
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "soon", "[1]"])
+def test_wrong_limits(poisson, value):
+    config = poisson.write(SLOW.replace("sweep: {", f"sweep: {{time_limit: {value}, "))
+    assert "sweep.time_limit: found " in poisson("check", config, code=1).stderr
