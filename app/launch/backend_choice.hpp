@@ -17,9 +17,13 @@ struct BackendChoice {
 };
 
 /// `wanted`, or without a value cuda where there is a device, on several ranks for each of them. Ranks of a machine take its
-/// devices in turns. Collective. Throws EnvironmentError where cuda is wanted and there
-/// is no device.
+/// devices in turns. Collective. Throws EnvironmentError where cuda is wanted and there is
+/// no device.
 [[nodiscard]] BackendChoice choose_backend(std::optional<Backend> wanted, Team& team);
+
+/// The one device that a process is to see, as a value of CUDA_VISIBLE_DEVICES: of those that it may use the one with this number,
+/// counted round. `visible`: that variable now, or null; `present`: how many devices the machine has. Empty: not known.
+[[nodiscard]] std::string device_to_show(char const* visible, int present, int number);
 
 /// Begins to make the context of the device that this rank may get, which takes 0.1 s, in a thread of its own. What fails there,
 /// choose_backend tells. Collective.

@@ -124,6 +124,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       log.warn(note);
     record.mesh = mesh.whole;
     record.dofs = record.mesh.dofs;
+    device.connect_ranks(record.dofs);
     record.extent = extent_of(mesh, team);
     DomainPoints const points(mesh, team, requested_points(config, outputs.point_sets()));
     auto const notes = check_requests(config, outputs, mesh, team, points.inside(), record.extent);

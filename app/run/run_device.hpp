@@ -5,6 +5,7 @@
 #include "app/run/kept.hpp"
 #include "gpu/core/context.hpp"
 
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <optional>
@@ -21,8 +22,11 @@ public:
   [[nodiscard]] Backend backend() const { return backend_; }
   /// Waits until it is there.
   [[nodiscard]] Context& context();
+  /// Lets ranks connect their devices beside what follows, if that pays for a system of this size. Collective.
+  void connect_ranks(std::int64_t unknowns);
 
 private:
+  Team& team_;
   RunLog& log_;
   Backend backend_{};
   std::unique_ptr<Context>* kept_ = nullptr;  ///< the context, or where it will be

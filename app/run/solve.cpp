@@ -212,6 +212,7 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
     NullSpace null_space;
     double defect = 0;
     record.clock.time(Stage::read, [&] { share = share_of_system(config, console, team, solver, null_space, defect); });
+    device.connect_ranks(record.dofs);
     log.report(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
     if (team.is_first())
       tell_null_space(null_space, defect, log);

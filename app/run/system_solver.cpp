@@ -160,7 +160,7 @@ void SystemSolver::record_devices() {
     log_.warn(std::to_string(uuids.size()) + " ranks share " + std::to_string(n_devices) +
               (n_devices == 1 ? " device" : " devices") + ", and wait for each other; start as many ranks as there are");
   }
-  log_.console.line("    ranks exchange by " + rank_transport(device_.context(), ranks).name);
+  log_.console.line("    ranks exchange by " + rank_transport(device_.context(), ranks).name());
 }
 
 FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOneProvider order_one,

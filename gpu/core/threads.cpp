@@ -13,7 +13,6 @@
 #include <latch>
 #include <mutex>
 #include <string>
-#include <sys/stat.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -64,33 +63,32 @@ int cgroup_quota() {
   return tightest;
 }
 
-/// Threads that this process has; 0 where the system does not tell.
-int threads_of_process() {
-  struct stat folder {};
-  return stat("/proc/self/task", &folder) == 0 ? static_cast<int>(folder.st_nlink) - 2 : 0;
-}
-
 /// How many of n more threads the system makes now; they end at once. Where OpenMP cannot make a thread it ends the program, so
 /// whether it can must be tried before.
 int makeable_threads(int n) {
-  int const before = threads_of_process();
   std::latch all_made(1);
   std::vector<std::thread> made;
+  std::vector<pid_t> ids(static_cast<std::size_t>(n));
   sigset_t all, mask;  // signals are for the threads that work
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &mask);
   try {
     made.reserve(static_cast<std::size_t>(n));
     for (int i = 0; i < n; ++i)
-      made.emplace_back([&all_made] { all_made.wait(); });
+      made.emplace_back([&all_made, &id = ids[static_cast<std::size_t>(i)]] {
+        id = gettid();
+        all_made.wait();
+      });
   } catch (std::system_error const&) {
   }
   pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   all_made.count_down();
   for (std::thread& thread : made)
     thread.join();
-  // A thread that was joined counts against limits a moment longer.
-  for (int wait = 0; wait < 100 && threads_of_process() > before; ++wait)
+  // A thread that was joined counts against limits a moment longer. Others may come and go meanwhile.
+  ids.resize(made.size());
+  auto const is_there = [](pid_t id) { return access(("/proc/self/task/" + std::to_string(id)).c_str(), F_OK) == 0; };
+  for (int wait = 0; wait < 100 && std::ranges::any_of(ids, is_there); ++wait)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return static_cast<int>(made.size());
 }

@@ -52,8 +52,8 @@ Halo<T>::Halo(Context& context, Communicator& ranks, HaloPlaces const& places, H
               std::int64_t step)
     : context_(context),
       kernels_(kernels_for<RimKernels<T>>(context)),
-      devices_(rank_transport(context, ranks).devices.get()),
-      staged_(context.backend() != Backend::cpu && devices_ == nullptr),
+      transport_(rank_transport(context, ranks)),
+      staged_(context.backend() != Backend::cpu),
       vectors_(vectors),
       step_(step),
       behind_(context, places.behind) {
@@ -78,14 +78,17 @@ Halo<T>::Halo(Context& context, Communicator& ranks, HaloPlaces const& places, H
   for (auto const& [rank, list] : to)
     n_incoming_ += std::ssize(list) * vectors;
   incoming_ = Array<T>(context, n_incoming_ + behind_.n);
+  sends_ = messages(from, outgoing_.data());
+  receives_ = messages(to, incoming_.data());
+  if (transport_.devices() != nullptr)
+    return;
   if (staged_) {
     outgoing_of_host_.resize(static_cast<std::size_t>(outgoing_.size()));
     incoming_of_host_.resize(static_cast<std::size_t>(n_incoming_));
-  }
-  sends_ = messages(from, staged_ ? outgoing_of_host_.data() : outgoing_.data());
-  receives_ = messages(to, staged_ ? incoming_of_host_.data() : incoming_.data());
-  if (devices_ == nullptr)
+    exchange_ = ranks.make_exchange(messages(from, outgoing_of_host_.data()), messages(to, incoming_of_host_.data()));
+  } else {
     exchange_ = ranks.make_exchange(sends_, receives_);
+  }
 }
 
 template <class T>
@@ -121,6 +124,7 @@ void Halo<T>::start(ConstPointer<T> x) {
 
 template <class T>
 void Halo<T>::start() {
+  devices_ = transport_.devices();
   if (devices_ != nullptr) {
     devices_->start(sends_, receives_);
     return;
@@ -132,10 +136,11 @@ void Halo<T>::start() {
 
 template <class T>
 T const* Halo<T>::finish() {
-  if (devices_ != nullptr)
+  if (devices_ != nullptr) {
     devices_->finish();
-  else
-    exchange_->finish();
+    return incoming_.data();
+  }
+  exchange_->finish();
   if (staged_ && n_incoming_ > 0)
     context_.upload(incoming_.data(), incoming_of_host_.data(), n_incoming_ * std::int64_t{sizeof(T)});
   return incoming_.data();

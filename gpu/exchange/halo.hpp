@@ -96,16 +96,17 @@ private:
 
   Context& context_;
   RimKernels<T> const& kernels_;
-  DeviceRanks* devices_;  ///< null: through the host
-  bool staged_;           ///< messages are copied to and from host memory
+  RankTransport& transport_;
+  DeviceRanks* devices_ = nullptr;  ///< that have the messages under way; null: they go through the host
+  bool staged_;                     ///< messages through the host are copied to and from its memory
   std::int32_t vectors_;
   std::int64_t step_;
   Places sent_, received_, behind_;
   std::int64_t n_incoming_ = 0;
   Array<T> outgoing_, incoming_;
   HostVector<T> outgoing_of_host_, incoming_of_host_;
-  std::vector<Message> sends_, receives_;
-  std::unique_ptr<Exchange> exchange_;  ///< without devices_
+  std::vector<Message> sends_, receives_;  ///< between devices
+  std::unique_ptr<Exchange> exchange_;     ///< through the host; null: never
 
   // Which of the entries that come are added to each row, as a matrix of ones.
   Array<std::int32_t> rows_, columns_;

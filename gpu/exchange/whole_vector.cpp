@@ -15,7 +15,7 @@ WholeVector<V>::WholeVector(Context& context, Communicator& ranks, std::vector<s
     : context_(context),
       ranks_(ranks),
       kernels_(kernels_for<RimKernels<V>>(context)),
-      devices_(rank_transport(context, ranks).devices.get()),
+      transport_(rank_transport(context, ranks)),
       vectors_(vectors) {
   std::vector<std::int64_t> counts;
   for (std::size_t rank = 0; rank + 1 < first.size(); ++rank)
@@ -35,7 +35,7 @@ WholeVector<V>::WholeVector(Context& context, Communicator& ranks, std::vector<N
     : context_(context),
       ranks_(ranks),
       kernels_(kernels_for<RimKernels<V>>(context)),
-      devices_(rank_transport(context, ranks).devices.get()),
+      transport_(rank_transport(context, ranks)),
       vectors_(vectors),
       n_here_(part.size()) {
   std::vector<std::int64_t> counts;
@@ -68,7 +68,7 @@ void WholeVector<V>::make(std::vector<std::int64_t> const& counts, std::vector<s
   packed_ = Array<V>(context_, longest_ * vectors_);
   packed_.set_zero();
   messages_ = Array<V>(context_, places_.size() * vectors_);
-  if (context_.backend() != Backend::cpu && devices_ == nullptr) {
+  if (context_.backend() != Backend::cpu && transport_.devices() == nullptr) {
     packed_of_host_.resize(static_cast<std::size_t>(packed_.size()));
     messages_of_host_.resize(static_cast<std::size_t>(messages_.size()));
   }
@@ -78,8 +78,8 @@ template <class V>
 void WholeVector<V>::gather(V const* x, V* all) {
   kernels_.pack(context_, n_own_, own_.data(), x, packed_.data(), vectors_, n_here_);
   std::int64_t const bytes = packed_.bytes();
-  if (devices_ != nullptr)
-    devices_->all_gather(packed_.data(), bytes, messages_.data());
+  if (DeviceRanks* const devices = transport_.devices(); devices != nullptr)
+    devices->all_gather(packed_.data(), bytes, messages_.data());
   else if (context_.backend() == Backend::cpu)
     ranks_.all_gather(packed_.data(), bytes, messages_.data());
   else {

@@ -40,7 +40,7 @@ private:
   Context& context_;
   Communicator& ranks_;
   RimKernels<V> const& kernels_;
-  DeviceRanks* devices_;  ///< null: through host memory
+  RankTransport& transport_;
   std::int32_t vectors_;
   std::int64_t n_own_ = 0, n_of_all_ = 0, n_here_ = 0;  ///< n_here_: of one vector of this rank
   std::int64_t longest_ = 0;                            ///< entries of a rank, in one vector

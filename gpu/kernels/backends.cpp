@@ -17,14 +17,14 @@ double measure_copy_bandwidth(Context& context, double seconds) {
   return context.backend() == Backend::cpu ? measure_cpu_copy_bandwidth(seconds) : measure_cuda_copy_bandwidth(context, seconds);
 }
 
-RankTransport const& rank_transport(Context& context, Communicator& ranks) {
-  static RankTransport const by_host{nullptr, "host memory"};
+RankTransport& rank_transport(Context& context, Communicator& ranks) {
+  static RankTransport by_host;
   return context.backend() == Backend::cpu ? by_host : cuda_rank_transport(context, ranks);
 }
 
-void begin_rank_transport(Context& context, Communicator& ranks) {
+void connect_beside(Context& context, Communicator& ranks, Connect when) {
   if (context.backend() == Backend::cuda)
-    begin_cuda_rank_transport(context, ranks);
+    connect_cuda_beside(context, ranks, when);
 }
 
 }  // namespace poisson

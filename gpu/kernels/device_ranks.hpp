@@ -30,10 +30,29 @@ public:
   virtual void sum(DoubleDouble* numbers, int count) = 0;
 };
 
-/// How data in the memory of contexts goes from rank to rank.
-struct RankTransport {
-  std::unique_ptr<DeviceRanks> devices;  ///< null: through host memory and the communicator
-  std::string name;                      ///< "NCCL 2.28.9"; or "host memory", and why
+/// How data in the memory of contexts goes from rank to rank: between devices, or through host memory and the communicator. Results
+/// have the same bits. NCCL takes 0.5 s to connect two devices and 0.9 s for four, longer than many runs: it may connect beside
+/// them, while messages go through host memory. Ranks then change over together, at the end of a sum over them.
+class RankTransport {
+public:
+  virtual ~RankTransport() = default;
+  /// Null: through host memory. Only decide() changes it.
+  [[nodiscard]] DeviceRanks* devices() const { return devices_.get(); }
+  /// "NCCL 2.28.9"; or "host memory", and why.
+  [[nodiscard]] virtual std::string name() const { return "host memory"; }
+  /// What this rank adds to a number that is summed over the ranks; all hand the sum to decide().
+  [[nodiscard]] virtual double vote() { return 0; }
+  /// Collective. Throws what the communicator throws.
+  virtual void decide(double /*votes*/) {}
+
+protected:
+  std::unique_ptr<DeviceRanks> devices_;
+};
+
+/// When NCCL connects.
+enum class Connect {
+  soon,           ///< beside what follows
+  in_long_solves  ///< when sums through host memory have gone on for half a second
 };
 
 /// Empty when NCCL can be loaded; otherwise why not.
@@ -44,11 +63,11 @@ struct RankTransport {
 /// That of this context and these ranks, made by the first call: NCCL where the contexts of all ranks are on devices, no two on the
 /// same, and all ranks can load it. The environment variable POISSON_NCCL=0, on any rank, keeps to host memory. Preconditions: the
 /// contexts of all ranks have the same backend; `ranks` outlives the context. Collective. Throws what the communicator throws.
-[[nodiscard]] RankTransport const& rank_transport(Context& context, Communicator& ranks);
-[[nodiscard]] RankTransport const& cuda_rank_transport(Context& context, Communicator& ranks);
-/// Begins to make it: NCCL connects beside what follows, until rank_transport asks for it. Preconditions: those of rank_transport;
-/// every rank is a process. Collective. Throws what the communicator throws.
-void begin_rank_transport(Context& context, Communicator& ranks);
-void begin_cuda_rank_transport(Context& context, Communicator& ranks);
+[[nodiscard]] RankTransport& rank_transport(Context& context, Communicator& ranks);
+[[nodiscard]] RankTransport& cuda_rank_transport(Context& context, Communicator& ranks);
+/// Lets rank_transport not wait for NCCL, which connects beside what follows. Has no effect where rank_transport was called before.
+/// Preconditions: those of rank_transport; every rank is a process. Collective. Throws what the communicator throws.
+void connect_beside(Context& context, Communicator& ranks, Connect when);
+void connect_cuda_beside(Context& context, Communicator& ranks, Connect when);
 
 }  // namespace poisson

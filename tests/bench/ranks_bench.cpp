@@ -222,7 +222,7 @@ json measure(Job const& job, Settings const& settings, Communicator& ranks) {
   omp_set_num_threads(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks.size()));
   auto const begin = std::chrono::steady_clock::now();
   auto const context = make_context(settings.backend, ranks.rank());
-  std::string const transport = rank_transport(*context, ranks).name;
+  std::string const transport = rank_transport(*context, ranks).name();
   double const connected = since(begin), bandwidth = measure_copy_bandwidth(*context);
   Cut const cut(job, ranks.rank());
 

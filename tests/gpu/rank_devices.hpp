@@ -33,7 +33,7 @@ protected:
       unsetenv("POISSON_NCCL");
     ThreadRanks::run(size, [&](Communicator& ranks) {
       auto const context = make_context(Backend::cuda, ranks.rank());
-      std::string const& name = rank_transport(*context, ranks).name;
+      std::string const name = rank_transport(*context, ranks).name();
       EXPECT_EQ(name.starts_with("NCCL "), !through_host) << name;
       body(ranks, *context);
     });

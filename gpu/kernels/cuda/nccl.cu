@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -307,86 +308,134 @@ std::string why_through_host(std::vector<Place> const& places, int rank) {
   return why_no_nccl();
 }
 
-/// The way to a RankTransport.
-struct Connection {
-  std::unique_ptr<NcclRanks> devices;
-  std::future<void> connecting;
-  std::string name;
-  std::optional<RankTransport> made;
-};
+/// Every step that can fail on one rank alone ends with a common decision, and only then one follows that waits for others.
+class NcclTransport final : public RankTransport {
+public:
+  NcclTransport(cuda::CudaContext& device, Communicator& ranks) : device_(device), ranks_(ranks) {}
 
-RankTransport by_host(std::string const& why) {
-  return {nullptr, "host memory: " + why};
-}
-
-/// Every step that can fail on one rank alone ends with a common decision, and only then one follows that waits for others:
-/// `beside` what the caller does next, or in finish().
-Connection begin(cuda::CudaContext& device, Communicator& ranks, bool beside) {
-  Connection connection;
-  std::string reason;
-  Place mine;
-  try {
-    mine = place_of(device);
-  } catch (EnvironmentError const& error) {
-    reason = error.what();
+  /// Waits until NCCL is connected, or cannot be. Collective.
+  void connect() {
+    begin(std::launch::deferred);
+    end();
   }
-  std::vector<Place> const places = gather(ranks, mine);
-  std::string const found = why_through_host(places, ranks.rank());
-  if (reason.empty())
-    reason = found;
-  NcclUniqueId id{};
-  if (reason.empty())
+  /// Collective.
+  void connect_beside(Connect when) {
+    if (when == Connect::soon)
+      begin(std::launch::async | std::launch::deferred);
+  }
+
+  [[nodiscard]] std::string name() const override {
+    switch (state_) {
+    case State::waiting:
+      return "host memory: NCCL connects if the solve takes long";
+    case State::connecting:
+      return "host memory until " + version_ + " is connected";
+    case State::connected:
+      return version_;
+    case State::impossible:
+      break;
+    }
+    return "host memory: " + why_not_;
+  }
+
+  /// Waiting: whether sums have gone on for long; connecting: whether this rank has ended it.
+  [[nodiscard]] double vote() override {
+    using namespace std::chrono;
+    if (state_ == State::waiting) {
+      auto const now = steady_clock::now();
+      if (!first_vote_)
+        first_vote_ = now;
+      return now - *first_vote_ > patience ? 1 : 0;
+    }
+    return state_ == State::connecting && connecting_.wait_for(seconds(0)) != std::future_status::timeout ? 1 : 0;
+  }
+  void decide(double votes) override {
+    if (state_ == State::waiting && votes > 0)
+      begin(std::launch::async | std::launch::deferred);
+    else if (state_ == State::connecting && votes == ranks_.size())
+      end();
+  }
+
+private:
+  enum class State { waiting, connecting, connected, impossible };
+  static constexpr std::chrono::milliseconds patience{500};  // as long as it takes to connect: then that at most doubles a run
+
+  void begin(std::launch how) {
+    std::string reason;
+    Place mine;
     try {
-      bool const shares_process = std::ranges::count_if(places, [&](Place const& other) {
-                                    return other.host == mine.host && other.process == mine.process;
-                                  }) > 1;
-      connection.devices = std::make_unique<NcclRanks>(device, ranks.size(), shares_process);
-      connection.name = "NCCL " + nccl_version();
-      if (ranks.rank() == 0)
-        check_nccl(nccl().GetUniqueId(&id), "ncclGetUniqueId");
+      mine = place_of(device_);
     } catch (EnvironmentError const& error) {
       reason = error.what();
     }
-  if (std::string const why = first_message(ranks, reason); !why.empty()) {
-    connection.made = by_host(why);
-    return connection;
+    std::vector<Place> const places = gather(ranks_, mine);
+    std::string const found = why_through_host(places, ranks_.rank());
+    if (reason.empty())
+      reason = found;
+    NcclUniqueId id{};
+    if (reason.empty())
+      try {
+        bool const shares_process = std::ranges::count_if(places, [&](Place const& other) {
+                                      return other.host == mine.host && other.process == mine.process;
+                                    }) > 1;
+        made_ = std::make_unique<NcclRanks>(device_, ranks_.size(), shares_process);
+        version_ = "NCCL " + nccl_version();
+        if (ranks_.rank() == 0)
+          check_nccl(nccl().GetUniqueId(&id), "ncclGetUniqueId");
+      } catch (EnvironmentError const& error) {
+        reason = error.what();
+      }
+    if (is_impossible(reason))
+      return;
+    id = of_first(ranks_, id);
+    connecting_ = std::async(how, [devices = made_.get(), id, rank = ranks_.rank()] { devices->connect(id, rank); });
+    state_ = State::connecting;
   }
-  id = of_first(ranks, id);
-  connection.connecting = std::async(beside ? std::launch::async | std::launch::deferred : std::launch::deferred,
-                                     [devices = connection.devices.get(), id, rank = ranks.rank()] { devices->connect(id, rank); });
-  return connection;
-}
 
-RankTransport const& finish(Connection& connection, Communicator& ranks) {
-  if (connection.made)
-    return *connection.made;
-  std::string reason;
-  try {
-    connection.connecting.get();
-    connection.devices->check_sums(ranks.rank());
-  } catch (EnvironmentError const& error) {
-    reason = error.what();
+  void end() {
+    if (state_ != State::connecting)
+      return;
+    std::string reason;
+    try {
+      connecting_.get();
+      made_->check_sums(ranks_.rank());
+    } catch (EnvironmentError const& error) {
+      reason = error.what();
+    }
+    if (is_impossible(reason))
+      return;
+    devices_ = std::move(made_);
+    state_ = State::connected;
   }
-  if (std::string const why = first_message(ranks, reason); !why.empty()) {
-    connection.devices->give_up();
-    connection.devices.reset();
-    connection.made = by_host(why);
-  } else {
-    connection.made = RankTransport{std::move(connection.devices), connection.name};
-  }
-  return *connection.made;
-}
 
-/// That of these ranks, which the first call begins.
-Connection& connection_of(cuda::CudaContext& device, Communicator& ranks, bool beside) {
-  using Connections = std::map<Communicator const*, Connection>;
+  /// Whether there is a reason on any rank.
+  bool is_impossible(std::string const& reason) {
+    why_not_ = first_message(ranks_, reason);
+    if (why_not_.empty())
+      return false;
+    if (made_ && state_ == State::connecting)
+      made_->give_up();
+    made_.reset();
+    state_ = State::impossible;
+    return true;
+  }
+
+  cuda::CudaContext& device_;
+  Communicator& ranks_;
+  State state_ = State::waiting;
+  std::optional<std::chrono::steady_clock::time_point> first_vote_;
+  std::unique_ptr<NcclRanks> made_;  ///< until it is connected
+  std::future<void> connecting_;     ///< of made_: its end is waited for before that of made_
+  std::string version_, why_not_;
+};
+
+using Transports = std::map<Communicator const*, NcclTransport>;
+
+/// Those of the context.
+Transports& transports_of(cuda::CudaContext& device) {
   if (device.rank_transports() == nullptr)
-    device.rank_transports() = std::make_shared<Connections>();
-  auto& known = *static_cast<Connections*>(device.rank_transports().get());
-  auto found = known.find(&ranks);
-  if (found == known.end())
-    found = known.emplace(&ranks, begin(device, ranks, beside)).first;
-  return found->second;
+    device.rank_transports() = std::make_shared<Transports>();
+  return *static_cast<Transports*>(device.rank_transports().get());
 }
 
 }  // namespace
@@ -404,12 +453,18 @@ std::string nccl_version() {
   return std::to_string(version / of_major) + "." + std::to_string(version % of_major / 100) + "." + std::to_string(version % 100);
 }
 
-void begin_cuda_rank_transport(Context& context, Communicator& ranks) {
-  static_cast<void>(connection_of(cuda::of(context), ranks, true));
+void connect_cuda_beside(Context& context, Communicator& ranks, Connect when) {
+  auto& device = cuda::of(context);
+  if (auto const [transport, is_new] = transports_of(device).try_emplace(&ranks, device, ranks); is_new)
+    transport->second.connect_beside(when);
 }
 
-RankTransport const& cuda_rank_transport(Context& context, Communicator& ranks) {
-  return finish(connection_of(cuda::of(context), ranks, false), ranks);
+RankTransport& cuda_rank_transport(Context& context, Communicator& ranks) {
+  auto& device = cuda::of(context);
+  auto const [transport, is_new] = transports_of(device).try_emplace(&ranks, device, ranks);
+  if (is_new)
+    transport->second.connect();
+  return transport->second;
 }
 
 }  // namespace poisson

@@ -72,10 +72,10 @@ std::string why_no_nccl() {
 std::string nccl_version() {
   refuse();
 }
-RankTransport const& cuda_rank_transport(Context&, Communicator&) {
+RankTransport& cuda_rank_transport(Context&, Communicator&) {
   refuse();
 }
-void begin_cuda_rank_transport(Context&, Communicator&) {
+void connect_cuda_beside(Context&, Communicator&, Connect) {
   refuse();
 }
 AggregationKernels const& AggregationKernels::cuda() {

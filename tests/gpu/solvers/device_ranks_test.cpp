@@ -235,8 +235,8 @@ TEST(TransportOfRanks, IsThroughHostMemoryOnTheCpu) {
   ThreadRanks::run(3, [](Communicator& ranks) {
     auto const context = make_context(Backend::cpu);
     RankTransport const& transport = rank_transport(*context, ranks);
-    EXPECT_EQ(transport.name, "host memory");
-    EXPECT_EQ(transport.devices, nullptr);
+    EXPECT_EQ(transport.name(), "host memory");
+    EXPECT_EQ(transport.devices(), nullptr);
     send_around<float>(ranks, *context);
     send_around<double>(ranks, *context);
     send_around<DoubleDouble>(ranks, *context);
@@ -251,8 +251,8 @@ TEST(TransportOfRanks, IsThroughHostMemoryWhereRanksShareADevice) {
   ThreadRanks::run(3, [](Communicator& ranks) {
     auto const context = make_context(Backend::cuda, 0);
     RankTransport const& transport = rank_transport(*context, ranks);
-    expect_contains(transport.name, {"host memory: ", "rank 0", "shares its device with rank 1"});
-    EXPECT_EQ(transport.devices, nullptr);
+    expect_contains(transport.name(), {"host memory: ", "rank 0", "shares its device with rank 1"});
+    EXPECT_EQ(transport.devices(), nullptr);
     send_around<double>(ranks, *context);
     add_up<DoubleDouble>(ranks, *context);
   });
