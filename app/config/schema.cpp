@@ -480,14 +480,14 @@ void check_names_below(YamlNode const& node, std::string const& prefix, std::str
                        std::vector<std::string> const& paths) {
   std::vector<std::string> here;  // names of keys and sections at this level
   bool list = false;
-  for (auto const& path : paths) {
-    list = list || path.starts_with(prefix + "[].");
-    if (!prefix.empty() && !path.starts_with(prefix + "."))
+  std::string const inside = prefix.empty() ? "" : prefix + ".", in_items = prefix + "[].";
+  for (std::string_view const path : paths) {
+    list = list || path.starts_with(in_items);
+    if (!path.starts_with(inside))
       continue;
-    std::size_t const start = prefix.empty() ? 0 : prefix.size() + 1;
-    std::string const name = path.substr(start, path.find_first_of(".[", start) - start);
+    std::string_view const name = path.substr(inside.size(), path.find_first_of(".[", inside.size()) - inside.size());
     if (std::find(here.begin(), here.end(), name) == here.end())
-      here.push_back(name);
+      here.emplace_back(name);
   }
   if (list && node.kind == YamlNode::Kind::list)
     for (std::size_t i = 0; i < node.items.size(); ++i)

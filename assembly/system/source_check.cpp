@@ -1,6 +1,7 @@
 #include "assembly/system/source_check.hpp"
 
 #include "assembly/parallel.hpp"
+#include "gpu/core/expression_code.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -35,50 +36,23 @@ public:
     values.resize(size);
     space_.dofs(cell, dofs_.data());
     geometry_.reset(cell, dofs_.data());
-    for (auto& x : x_)
-      x.resize(size);
     if (space_.box)
       box_cell_ = space_.box_cell_size(space_.box_cell(cell));
     determinants.assign(with_determinants ? size : 0, box_cell_[0] * box_cell_[1] * box_cell_[2]);
-    if (space_.box) {
-      for (int d = 0; d < 3; ++d) {
-        int const stride = d == 0 ? 1 : d == 1 ? m : m * m;
-        for (std::size_t q = 0; q < size; ++q)
-          x_[d][q] = geometry_.nodes(d)[0] + box_cell_[d] * at[d][q / stride % m];
-      }
-    } else {
-      std::array<Basis1D, 3> basis;
-      for (int d = 0; d < 3; ++d)
-        basis[d] = lagrange_basis(nodes_, at[d]);
-      int const n = basis[0].n_functions;
-      auto const apply = [&](int derivative, int d, std::vector<double>& out) {
-        std::array<double const*, 3> t{};
-        for (int i = 0; i < 3; ++i)
-          t[i] = (i == derivative ? basis[i].derivatives : basis[i].values).data();
-        out.resize(size);
-        apply_tensor(m, n, t[0], t[1], t[2], geometry_.nodes(d), out.data(), work_);
-      };
-      for (int d = 0; d < 3; ++d)
-        apply(-1, d, x_[d]);
-      if (with_determinants) {
-        for (int i = 0; i < 3; ++i)
-          for (int j = 0; j < 3; ++j)
-            apply(j, i, jacobian_[3 * i + j]);
-        for (std::size_t q = 0; q < size; ++q) {
-          std::array<double, 9> jacobian;
-          for (std::size_t e = 0; e < 9; ++e)
-            jacobian[e] = jacobian_[e][q];
-          determinants[q] = determinant(jacobian);
-        }
-      }
-    }
     Function const& density = data_.source(space_.material(cell));
-    for (std::size_t q = 0; q < size; ++q) {
-      double const f = density(point(q));
-      values[q] = std::isfinite(f) ? f : 0;
-    }
+    if (space_.box)
+      sample_box(at, density);
+    else
+      sample_mapped(at, density, with_determinants);
+    for (double& value : values)
+      value = std::isfinite(value) ? value : 0;
   }
-  [[nodiscard]] Point3 point(std::size_t q) const { return {x_[0][q], x_[1][q], x_[2][q]}; }
+  [[nodiscard]] Point3 point(std::size_t q) const {
+    if (!space_.box)
+      return {x_[0][q], x_[1][q], x_[2][q]};
+    std::size_t const m = x_[0].size();
+    return {x_[0][q % m], x_[1][q / m % m], x_[2][q / (m * m)]};
+  }
   /// Where |f| is largest.
   [[nodiscard]] std::size_t largest() const {
     return static_cast<std::size_t>(
@@ -89,13 +63,67 @@ public:
   std::vector<double> values, determinants;
 
 private:
+  void sample_box(std::array<std::vector<double>, 3> const& at, Function const& density) {
+    for (int d = 0; d < 3; ++d) {
+      x_[d].resize(at[d].size());
+      for (std::size_t i = 0; i < at[d].size(); ++i)
+        x_[d][i] = geometry_.nodes(d)[0] + box_cell_[d] * at[d][i];
+    }
+    constexpr std::size_t long_enough = 4;  // points, for what a line costs beside them
+    std::size_t const m = at[0].size();
+    double* value = values.data();
+    if (m >= long_enough && density.is_code()) {
+      LineEvaluator lines(density.code(), static_cast<std::int64_t>(m), x_[0].data());
+      for (double const z : x_[2])
+        for (double const y : x_[1]) {
+          lines(y, z, value);
+          value += m;
+        }
+      return;
+    }
+    for (double const z : x_[2])
+      for (double const y : x_[1])
+        for (double const x : x_[0])
+          *value++ = density({x, y, z});
+  }
+
+  void sample_mapped(std::array<std::vector<double>, 3> const& at, Function const& density, bool with_determinants) {
+    std::size_t const size = values.size();
+    std::array<Basis1D, 3> basis;
+    for (int d = 0; d < 3; ++d)
+      basis[d] = lagrange_basis(nodes_, at[d]);
+    int const m = static_cast<int>(at[0].size()), n = basis[0].n_functions;
+    auto const apply = [&](int derivative, int d, std::vector<double>& out) {
+      std::array<double const*, 3> t{};
+      for (int i = 0; i < 3; ++i)
+        t[i] = (i == derivative ? basis[i].derivatives : basis[i].values).data();
+      out.resize(size);
+      apply_tensor(m, n, t[0], t[1], t[2], geometry_.nodes(d), out.data(), work_);
+    };
+    for (int d = 0; d < 3; ++d)
+      apply(-1, d, x_[d]);
+    if (with_determinants) {
+      for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j)
+          apply(j, i, jacobian_[3 * i + j]);
+      for (std::size_t q = 0; q < size; ++q) {
+        std::array<double, 9> jacobian;
+        for (std::size_t e = 0; e < 9; ++e)
+          jacobian[e] = jacobian_[e][q];
+        determinants[q] = determinant(jacobian);
+      }
+    }
+    for (std::size_t q = 0; q < size; ++q)
+      values[q] = density(point(q));
+  }
+
   Space const& space_;
   ProblemData data_;
   CellGeometry geometry_;
   std::vector<double> const& nodes_;
   std::vector<std::int32_t> dofs_;
   Point3 box_cell_{};
-  std::array<std::vector<double>, 3> x_;
+  std::array<std::vector<double>, 3> x_;  ///< of all points; on a box of those along each axis
   std::array<std::vector<double>, 9> jacobian_;
   std::vector<double> work_;
 };

@@ -63,7 +63,9 @@ void reset_host_peak() {
 }
 
 void return_freed_memory() {
-  ::malloc_trim(0);
+  constexpr std::size_t not_worth_it = 4 << 20;  // bytes: to have them again takes longer than a small run has
+  if (::mallinfo2().fordblks > not_worth_it)
+    ::malloc_trim(0);
 }
 
 void share_one_heap() {
