@@ -10,9 +10,9 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
-#include "gpu/elements/block_system.hpp"
 #include "gpu/formats/box.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/block_rim.hpp"
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/symmetry.hpp"
@@ -145,13 +145,29 @@ std::string cube(std::int64_t n) {
 
 /// Sets the rows of the rim of a block of box_laplacian(n, n, n).
 void set_rim(BenchRows& own, BlockPlaces const& places) {
-  std::vector<std::int32_t> const rim = nodes_on_rim(places.around(), places.own());
-  RimEntries entries;
-  for (int e = 0; e < std::ssize(entries); ++e)
-    entries[static_cast<std::size_t>(e)].assign(rim.size(), Box::weight((e % 3 != 1) + (e / 3 % 3 != 1) + (e / 9 != 1)));
-  BlockSystem rows = rows_of_rim(places, rim, entries);
-  own.split = std::move(rows.rows);
-  own.rim_rows = std::move(rows.rim_rows);
+  BlockRim const rim(places, {});
+  auto couplings = std::make_shared<CsrMatrix>();
+  couplings->n_rows = own.rim_rows.n_rows = rim.size();
+  couplings->n_columns = places.around().size() - rim.n_own();
+  own.rim_rows.n_columns = places.around().size();
+  auto const add = [](CsrMatrix& rows, std::int64_t column, int e) {
+    rows.columns.push_back(static_cast<std::int32_t>(column));
+    rows.values.push_back(Box::weight((e % 3 != 1) + (e / 3 % 3 != 1) + (e / 9 != 1)));
+  };
+  couplings->row_ptr.push_back(0);
+  own.rim_rows.row_ptr.push_back(0);
+  for (std::int64_t t = 0; t < rim.size(); ++t) {
+    BlockRim::Node const node = rim(t);
+    own.split.rim.push_back(static_cast<std::int32_t>(rim.row(node)));
+    rim.for_own(node, [&](std::int64_t row, int e) { add(own.rim_rows, row, e); });
+    rim.for_ghosts(node, [&](std::int64_t ghost, int e) {
+      add(own.rim_rows, rim.n_own() + ghost, e);
+      add(*couplings, ghost, e);
+    });
+    couplings->row_ptr.push_back(couplings->nnz());
+    own.rim_rows.row_ptr.push_back(own.rim_rows.nnz());
+  }
+  own.split.couplings = std::move(couplings);
 }
 
 /// The rows of this rank's block of box_laplacian(n, n, n), n > 1. Collective.

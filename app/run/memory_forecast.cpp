@@ -276,13 +276,10 @@ MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
                      kept = BoxSystem::peak_bytes(cells, 0, format, backend) - 8 * part.around + surface;
   if (part.is_whole)
     return of_elements(peak, kept, 0, backend);
-  // The block of own nodes is cut out of that of the cells around.
-  std::int64_t const block = format == Format::half_cds ? 8 * 14 * part.rows : kept;
-  MatrixMemory result = of_elements(std::max(peak, kept + block), block, 0, backend);
-  result.host_assembly += 8 * (part.around + part.rows);  // the right-hand side is cut on the host
-  if (format == Format::matrix_free)  // rows of faces are edited on the host; those of the rim become entries, then CSR
-    result.host_assembly += 2 * block + 27 * (8 + 12) * part.ghosts;
-  return result;
+  // The block of own nodes is cut out of that of the cells around, with its right-hand side. A row of the rim has 9 couplings with
+  // ghosts in CSR.
+  std::int64_t const block = (format == Format::half_cds ? 8 * 14 * part.rows : kept) + (9 * 12 + 12) * part.ghosts;
+  return of_elements(std::max(peak, kept + block + 8 * (part.around + part.rows)), block, 0, backend);
 }
 
 /// The coordinates of the nodes of lattices, which a device keeps from the assembly for what is asked of a solution on them.

@@ -11,20 +11,28 @@ namespace poisson::app {
 
 SharedMatrix::SharedMatrix(Team& team, RankRows rows, SplitRows parts, std::unique_ptr<Matrix> local)
     : team_(team), rows_(std::move(rows)) {
-  hold(std::move(local), parts, nullptr);
+  hold(std::move(local), parts, {}, nullptr);
 }
 
 SharedMatrix::SharedMatrix(Team& team, BlockSystem block, std::vector<RankNeighbor> neighbors,
                            std::shared_ptr<SharedLattices const> lattices)
-    : team_(team), rows_{std::move(neighbors), nullptr}, rim_(std::move(block.rows)), rim_rows_(std::move(block.rim_rows)) {
-  hold(std::move(block.local), rim_, std::move(lattices));
+    : team_(team),
+      rows_{std::move(neighbors), nullptr},
+      rim_(std::move(block.rows)),
+      rim_rows_(std::move(block.rim_rows)),
+      is_block_(block.rim.couplings != nullptr) {
+  hold(std::move(block.local), rim_, std::move(block.rim), std::move(lattices));
 }
 
-void SharedMatrix::hold(std::unique_ptr<Matrix> local, SplitRows const& rim, std::shared_ptr<SharedLattices const> lattices) {
+void SharedMatrix::hold(std::unique_ptr<Matrix> local, SplitRows const& rim, StoredRim of_block,
+                        std::shared_ptr<SharedLattices const> lattices) {
+  Communicator& ranks = team_.communicator();
   if (team_.is_alone())
     whole_ = std::move(local);
+  else if (is_block_)
+    part_ = std::make_unique<RankMatrix>(std::move(local), std::move(of_block), rows_.neighbors, ranks);
   else
-    part_ = std::make_unique<RankMatrix>(std::move(local), rim, rows_.neighbors, team_.communicator(), std::move(lattices));
+    part_ = std::make_unique<RankMatrix>(std::move(local), rim, rows_.neighbors, ranks, std::move(lattices));
 }
 
 RankRows SharedMatrix::rows() const {
@@ -35,7 +43,11 @@ RankRows SharedMatrix::rows() const {
   CsrMatrix own = local().to_csr();
   if (rows_.neighbors.empty())
     return {{}, std::make_shared<CsrMatrix const>(std::move(own))};
-  return {rows_.neighbors, std::make_shared<CsrMatrix const>(join_rows(own, rim_.rim, rim_rows_, rows_.n_ghosts()))};
+  if (!is_block_)
+    return {rows_.neighbors, std::make_shared<CsrMatrix const>(join_rows(own, rim_.rim, rim_rows_, rows_.n_ghosts()))};
+  HostVector<std::int32_t> const rim = part_->rim();
+  CsrMatrix const of_rim = rows_of_rim(own, rim, part_->couplings());
+  return {rows_.neighbors, std::make_shared<CsrMatrix const>(join_rows(own, rim, of_rim, rows_.n_ghosts()))};
 }
 
 Field SharedMatrix::true_residual(Field const& b, FieldPair const& solution) const {
@@ -53,6 +65,8 @@ Field SharedMatrix::true_residual(Field const& b, FieldPair const& solution) con
   if (rows_.matrix != nullptr || local().n_rows() == 0)
     return Field(residual_of(CsrResidualCheck(rows_.matrix != nullptr ? *rows_.matrix : rim_rows_), x->high.host(), b.host(),
                              x->low.host()));
+  if (is_block_)
+    return stored_residual(local(), part_->formulas_of_rim(), part_->stored_couplings(), b, x->high, x->low);
   return stored_residual(local(), rim_.rim, rim_rows_, b, x->high, x->low);
 }
 

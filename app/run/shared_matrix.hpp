@@ -40,12 +40,14 @@ public:
   [[nodiscard]] std::int64_t bytes() const { return part_ != nullptr ? part_->bytes() : whole_->bytes(); }
 
 private:
-  void hold(std::unique_ptr<Matrix> local, SplitRows const& rim, std::shared_ptr<SharedLattices const> lattices);
+  void hold(std::unique_ptr<Matrix> local, SplitRows const& rim, StoredRim of_block,
+            std::shared_ptr<SharedLattices const> lattices);
 
   Team& team_;
   RankRows rows_;  ///< without a matrix where that was assembled in its format
-  SplitRows rim_;  ///< then the rim's rows, and the whole of them
+  SplitRows rim_;  ///< then, of lattices, the rim's rows, and the whole of them
   CsrMatrix rim_rows_;
+  bool is_block_ = false;             ///< of a box
   std::unique_ptr<Matrix> whole_;     ///< of a rank without others
   std::unique_ptr<RankMatrix> part_;  ///< else
 };

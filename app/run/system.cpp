@@ -200,18 +200,19 @@ OrderOne System::order_one_of_box(Context& context) const {
   Domain mesh = make_domain(config, team_);
   System system(
       mesh, team_, config, plan_for(mesh, team_, config, plan_.backend), [&]() -> Context& { return context; }, RowsAlone());
-  SplitRows rows;
-  std::unique_ptr<Matrix> local;
-  team_.together([&] {
-    if (system.block_) {
-      rows = std::move(system.block_->rows);
-      local = std::move(system.block_->local);
-    } else {
+  std::vector<RankNeighbor> const& neighbors = system.rows_.neighbors;
+  if (system.block_) {
+    result.own_rows = std::make_unique<RankMatrix>(std::move(system.block_->local), std::move(system.block_->rim), neighbors,
+                                                   team_.communicator());
+  } else {
+    SplitRows rows;
+    std::unique_ptr<Matrix> local;
+    team_.together([&] {
       rows = split(system.rows_);
       local = make_matrix(Format::csr, rows.local, context);
-    }
-  });
-  result.own_rows = std::make_unique<RankMatrix>(std::move(local), rows, system.rows_.neighbors, team_.communicator());
+    });
+    result.own_rows = std::make_unique<RankMatrix>(std::move(local), rows, neighbors, team_.communicator());
+  }
   result.blocks = std::make_shared<RankBlocks const>(mesh.box->node_blocks());
   result.fixed = fixed_of_box_;
   return result;

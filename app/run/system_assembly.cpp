@@ -152,8 +152,7 @@ void System::assemble_box(Context& context) {
       auto const empty = std::make_shared<CsrMatrix>();
       empty->row_ptr.push_back(0);
       block_->local = make_matrix(Format::csr, empty, context);
-      block_->rows.couplings = empty;
-      block_->rim_rows = *empty;
+      block_->rim.couplings = std::make_unique<Csr>(empty, context);
       return;
     }
     BoxProblem const problem = problem_of_box();

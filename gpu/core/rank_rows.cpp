@@ -67,8 +67,26 @@ SplitRows split(RankRows const& rows) {
   return result;
 }
 
-CsrMatrix join_rows(CsrMatrix const& local, std::vector<std::int32_t> const& rim, CsrMatrix const& rim_rows,
-                    std::int64_t n_ghosts) {
+CsrMatrix rows_of_rim(CsrMatrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& couplings) {
+  CsrMatrix rows;
+  rows.n_rows = couplings.n_rows;
+  rows.n_columns = local.n_rows + couplings.n_columns;
+  rows.row_ptr.push_back(0);
+  for (std::size_t i = 0; i < rim.size(); ++i) {
+    for (std::int64_t e = local.row_ptr[rim[i]]; e < local.row_ptr[rim[i] + 1]; ++e) {
+      rows.columns.push_back(local.columns[e]);
+      rows.values.push_back(local.values[e]);
+    }
+    for (std::int64_t e = couplings.row_ptr[i]; e < couplings.row_ptr[i + 1]; ++e) {
+      rows.columns.push_back(static_cast<std::int32_t>(local.n_rows + couplings.columns[e]));
+      rows.values.push_back(couplings.values[e]);
+    }
+    rows.row_ptr.push_back(rows.nnz());
+  }
+  return rows;
+}
+
+CsrMatrix join_rows(CsrMatrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& rim_rows, std::int64_t n_ghosts) {
   CsrMatrix matrix;
   matrix.n_rows = local.n_rows;
   matrix.n_columns = local.n_rows + n_ghosts;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace poisson {
@@ -41,8 +42,11 @@ struct SplitRows {
 [[nodiscard]] SplitRows split(RankRows const& rows);
 
 /// RankRows::matrix again, from the block of own rows and the whole rows of the rim, whose columns are own rows, then ghosts.
-[[nodiscard]] CsrMatrix join_rows(CsrMatrix const& local, std::vector<std::int32_t> const& rim, CsrMatrix const& rim_rows,
+[[nodiscard]] CsrMatrix join_rows(CsrMatrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& rim_rows,
                                   std::int64_t n_ghosts);
+
+/// The whole rows of the rim, from the block of own rows and the couplings of the rim with ghosts.
+[[nodiscard]] CsrMatrix rows_of_rim(CsrMatrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& couplings);
 
 /// The first row of every rank, and the number of rows: as many entries for each of them as whole rows allow.
 [[nodiscard]] std::vector<std::int64_t> share_out_rows(CsrMatrix const& matrix, int ranks);

@@ -32,6 +32,7 @@ public:
   BoxSystem(Context& context, BoxProblem const& problem, Format format = Format::half_cds);
 
   [[nodiscard]] std::int64_t n_rows() const { return box_.n_rows(); }
+  [[nodiscard]] BoxElements const& box() const { return box_; }  ///< its nodes, and the conditions on its faces
   /// Whether a condition here fixes the constant; where there are cuts, one of the larger box may.
   [[nodiscard]] bool anchored() const { return anchored_; }
   using ElementSystem::set_dirichlet;

@@ -19,41 +19,61 @@ HaloPlaces places_of(std::int64_t n_rows, std::vector<RankNeighbor> const& neigh
   return places;
 }
 
+StoredRim stored(SplitRows const& rows, Matrix const& local) {
+  Context& context = local.context();
+  StoredRim rim{Array<std::int32_t>(context, std::span<std::int32_t const>(rows.rim)),
+                std::make_unique<Csr>(rows.couplings, context, local.precision())};
+  for_entries(*rows.couplings, [&](std::int64_t i, std::int32_t, double value) {
+    if (rim.row_not_finite < 0 && !std::isfinite(value))
+      rim.row_not_finite = rows.rim[i];
+  });
+  return rim;
+}
+
 }  // namespace
 
-RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors,
-                       Communicator& ranks, std::shared_ptr<SharedLattices const> lattices)
+RankMatrix::RankMatrix(std::unique_ptr<Matrix>&& local, StoredRim rim, std::vector<std::int32_t> own_columns,
+                       std::vector<RankNeighbor> const& neighbors, Communicator& ranks,
+                       std::shared_ptr<SharedLattices const> lattices)
     : local_(std::move(local)),
       ranks_(ranks),
       neighbors_(neighbors),
       lattices_(std::move(lattices)),
-      own_columns_(rows.own_columns),
-      couplings_(rows.couplings, local_->context(), local_->precision()),
-      rim_(local_->context(), std::span<std::int32_t const>(rows.rim)),
+      own_columns_(std::move(own_columns)),
+      rim_(std::move(rim)),
       halo_(local_->context(), ranks, places_of(local_->n_rows(), neighbors, own_columns_)),
       extended_halo_(local_->context(), ranks, places_of(local_->n_rows(), neighbors, own_columns_)),
       takes_ghosts_(lattices_ != nullptr && local_->format() == Format::matrix_free),
       row_not_finite_(local_->first_row_not_finite()) {
-  assert(local_->precision() != MatrixPrecision::single && (rows.local == nullptr || local_->n_rows() == rows.local->n_rows));
-  CsrMatrix const& c = *rows.couplings;
+  assert(local_->precision() != MatrixPrecision::single);
+  if (row_not_finite_ < 0)
+    row_not_finite_ = rim_.row_not_finite;
+}
+
+RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, StoredRim rim, std::vector<RankNeighbor> const& neighbors,
+                       Communicator& ranks)
+    : RankMatrix(std::move(local), std::move(rim), {}, neighbors, ranks, nullptr) {}
+
+RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors,
+                       Communicator& ranks, std::shared_ptr<SharedLattices const> lattices)
+    : RankMatrix(std::move(local), stored(rows, *local), rows.own_columns, neighbors, ranks, std::move(lattices)) {
+  assert(rows.local == nullptr || local_->n_rows() == rows.local->n_rows);
+  if (own_columns_.empty())
+    return;
   std::vector<std::int32_t> on_diagonal;
   std::vector<double> values;
-  for_entries(c, [&](std::int64_t i, std::int32_t column, double value) {
-    if (row_not_finite_ < 0 && !std::isfinite(value))
-      row_not_finite_ = rows.rim[i];
+  for_entries(*rows.couplings, [&](std::int64_t i, std::int32_t column, double value) {
     if (std::int64_t const own = column - n_ghosts(); own >= 0 && own_columns_[own] == rows.rim[i]) {
       on_diagonal.push_back(rows.rim[i]);
       values.push_back(value);
     }
   });
-  if (own_columns_.empty())
-    return;
   added_diagonal_ = AddedDiagonal(local_->context(), on_diagonal, values);
 }
 
 HostVector<std::int32_t> RankMatrix::rim() const {
-  HostVector<std::int32_t> rows(static_cast<std::size_t>(rim_.size()));
-  rim_.download(std::span<std::int32_t>(rows));
+  HostVector<std::int32_t> rows(static_cast<std::size_t>(rim_.rows.size()));
+  rim_.rows.download(std::span<std::int32_t>(rows));
   return rows;
 }
 
@@ -94,7 +114,7 @@ void RankMatrix::multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y) cons
   if (n_rows() > 0)
     local_->product(alpha, x, beta, y);
   T const* const ghosts = halo<T>().finish();
-  kernels_for<RimKernels<T>>(context()).add(context(), couplings_.view(), rim_.data(), alpha, ghosts, y);
+  kernels_for<RimKernels<T>>(context()).add(context(), stored_couplings().view(), rim_.rows.data(), alpha, ghosts, y);
 }
 
 template <class T>
@@ -109,7 +129,7 @@ void RankMatrix::multiply_dot(ConstPointer<T> x, Pointer<T> y, T* dot, std::int3
   else
     context().set_zero(dot, sizeof(T));
   T const* const ghosts = halo<T>().finish();
-  kernels_for<RimKernels<T>>(context()).add_dot(context(), couplings_.view(), rim_.data(), ghosts, x, y, dot, stop);
+  kernels_for<RimKernels<T>>(context()).add_dot(context(), stored_couplings().view(), rim_.rows.data(), ghosts, x, y, dot, stop);
 }
 
 void RankMatrix::product(double alpha, double const* x, double beta, double* y) const {

@@ -10,6 +10,7 @@
 #include "gpu/formats/added_diagonal.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "gpu/formats/stored_rim.hpp"
 
 #include <memory>
 
@@ -29,6 +30,8 @@ public:
   /// The context of `local`, and `ranks`, outlive this.
   RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors, Communicator& ranks,
              std::shared_ptr<SharedLattices const> lattices = nullptr);
+  /// Takes a rim that was made where `local` is.
+  RankMatrix(std::unique_ptr<Matrix> local, StoredRim rim, std::vector<RankNeighbor> const& neighbors, Communicator& ranks);
 
   std::int64_t n_rows() const override { return local_->n_rows(); }
   std::int64_t n_columns() const override { return local_->n_rows(); }
@@ -48,23 +51,27 @@ public:
   [[nodiscard]] Communicator& ranks() const { return ranks_; }
   [[nodiscard]] std::vector<RankNeighbor> const& neighbors() const { return neighbors_; }
   /// Returns the couplings of the rows on the rim, by rows, in host memory. Their columns are the ghosts, and then own_columns().
-  [[nodiscard]] CsrMatrix couplings() const { return couplings_.to_csr(); }
+  [[nodiscard]] CsrMatrix couplings() const { return stored_couplings().to_csr(); }
   [[nodiscard]] std::vector<std::int32_t> const& own_columns() const { return own_columns_; }
   [[nodiscard]] SharedLattices const* lattices() const { return lattices_.get(); }
   [[nodiscard]] HostVector<std::int32_t> rim() const;
   /// stored_couplings() and stored_rim() are the couplings and the rim in the backend's memory. Entries are in the precision of
   /// local().
-  [[nodiscard]] Csr const& stored_couplings() const { return couplings_; }
-  [[nodiscard]] std::int32_t const* stored_rim() const { return rim_.data(); }
+  [[nodiscard]] Csr const& stored_couplings() const { return *rim_.couplings; }
+  [[nodiscard]] std::int32_t const* stored_rim() const { return rim_.rows.data(); }
+  [[nodiscard]] BlockRim const& formulas_of_rim() const { return rim_.formulas; }  ///< of a rim that was made where `local` is
   /// Counts the bytes of the block, the couplings and the rim, without the buffers of messages.
-  [[nodiscard]] std::int64_t bytes() const { return local_->bytes() + couplings_.bytes() + rim_.bytes(); }
+  [[nodiscard]] std::int64_t bytes() const { return local_->bytes() + bytes_of_rim(); }
   /// Entries that come from other ranks in a product.
-  [[nodiscard]] std::int64_t n_ghosts() const { return couplings_.n_columns() - std::ssize(own_columns_); }
+  [[nodiscard]] std::int64_t n_ghosts() const { return stored_couplings().n_columns() - std::ssize(own_columns_); }
 
 private:
+  RankMatrix(std::unique_ptr<Matrix>&& local, StoredRim rim, std::vector<std::int32_t> own_columns,
+             std::vector<RankNeighbor> const& neighbors, Communicator& ranks, std::shared_ptr<SharedLattices const> lattices);
+  [[nodiscard]] std::int64_t bytes_of_rim() const { return stored_couplings().bytes() + rim_.rows.bytes(); }
   template <class T>
   std::int64_t bytes_of(T zero) const {
-    return local_->bytes_read(zero) + couplings_.bytes_read(zero) + rim_.bytes();
+    return local_->bytes_read(zero) + stored_couplings().bytes_read(zero) + rim_.rows.bytes();
   }
   template <class T>
   Halo<T>& halo() const;
@@ -86,8 +93,7 @@ private:
   std::vector<RankNeighbor> neighbors_;
   std::shared_ptr<SharedLattices const> lattices_;
   std::vector<std::int32_t> own_columns_;
-  Csr couplings_;
-  Array<std::int32_t> rim_;
+  StoredRim rim_;
   AddedDiagonal added_diagonal_;  ///< of the couplings with own columns
 
   mutable Halo<double> halo_;

@@ -5,7 +5,9 @@
 #include "gpu/core/double_double.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/elements/box_operator.hpp"
 #include "gpu/formats/csr.hpp"
+#include "gpu/formats/half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
 #include "gpu/kernels/fields.hpp"
@@ -159,6 +161,22 @@ Field stored_residual(Matrix const& local, std::span<std::int32_t const> rim, Cs
   kernels_for<CheckKernels>(context).residual(context, view, x.on(context).data(),
                                               x_low.empty() ? nullptr : x_low.on(context).data(), of_b.data(), of_r.data());
   kernels.put(context, n, rows.data(), of_r.data(), r.change_on(context).data());
+  return r;
+}
+
+Field stored_residual(Matrix const& local, BlockRim const& rim, Csr const& couplings, Field const& b, Field const& x,
+                      Field const& x_low) {
+  Field r = stored_residual(local, b, x, x_low);
+  Context& context = local.context();
+  auto const& kernels = kernels_for<BlockRimKernels>(context);
+  double const *const high = x.on(context).data(), *const low = x_low.empty() ? nullptr : x_low.on(context).data(),
+                      *const right = b.on(context).data();
+  double* const of_rows = r.change_on(context).data();
+  if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&local); stencil != nullptr)
+    kernels.residual(context, rim, stencil->view(), couplings.view(), high, low, right, of_rows);
+  else
+    kernels.residual(context, rim, rim.nodes_of_block(), dynamic_cast<HalfCds const&>(local).view().values, couplings.view(), high,
+                     low, right, of_rows);
   return r;
 }
 

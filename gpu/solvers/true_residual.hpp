@@ -5,7 +5,9 @@
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/formats/csr.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "gpu/kernels/block_rim.hpp"
 
 #include <cstdint>
 #include <span>
@@ -81,6 +83,10 @@ struct ResidualNorms {
 /// they are stored in `local`, the block of own rows. x and x_low have the ghosts after own entries.
 [[nodiscard]] Field stored_residual(Matrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& rim_rows,
                                     Field const& b, Field const& x, Field const& x_low);
+/// The same for the rows of a rank that has a block of a box: `local` is in half_cds or matrix-free, and `couplings` are those of
+/// the rim with ghosts.
+[[nodiscard]] Field stored_residual(Matrix const& local, BlockRim const& rim, Csr const& couplings, Field const& b, Field const& x,
+                                    Field const& x_low);
 /// That residual itself, b - A (x + x_low). Throws as true_residual.
 [[nodiscard]] HostVector<double> residual_of(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
                                              std::span<double const> x_low = {});

@@ -161,17 +161,17 @@ RankSystem assemble(Context& context, Cut const& cut, Format format, Communicato
   result.neighbors = neighbors_of(cut);
   BoxSystem system(context, problem_of(cut), format);
   BlockSystem block;
-  if (cut.blocks.own.size() > 1)
+  if (cut.blocks.own.size() > 1) {
     block = take_block(system, BlockPlaces(cut.around, cut.blocks, static_cast<std::size_t>(cut.rank)), context);
-  else {
+  } else {
     auto couplings = std::make_shared<CsrMatrix>();
     couplings->row_ptr.push_back(0);
-    block.rows.couplings = couplings;
-    block.rhs = system.take_rhs().take_host();
+    block.rim.couplings = std::make_unique<Csr>(couplings, context);
+    block.rhs = system.take_rhs();
     block.local = system.take_matrix();
   }
   result.b = block.rhs.take_host();
-  result.a = std::make_unique<RankMatrix>(std::move(block.local), block.rows, result.neighbors, ranks);
+  result.a = std::make_unique<RankMatrix>(std::move(block.local), std::move(block.rim), result.neighbors, ranks);
   return result;
 }
 

@@ -157,23 +157,23 @@ private:
 
 /// x . y as if in twice the precision and then rounded (Ogita, Rump, Oishi 2005, Dot2), in lanes.
 double accurate_dot(Index n, double const* x, double const* y) {
-  constexpr int lanes = 8;
-  double sum[lanes] = {}, error[lanes] = {};
+  constexpr int n_lanes = 8;
+  double sum[n_lanes] = {}, error[n_lanes] = {};
   auto const add_product = [](double a, double b, double& s, double& e) {
     double const product = a * b, rest = std::fma(a, b, -product), t = s + product, back = t - s;
     e += ((s - (t - back)) + (product - back)) + rest;
     s = t;
   };
   Index i = 0;
-  for (; i + lanes <= n; i += lanes)
+  for (; i + n_lanes <= n; i += n_lanes)
 #pragma omp simd
-    for (int l = 0; l < lanes; ++l)
+    for (int l = 0; l < n_lanes; ++l)
       add_product(x[i + l], y[i + l], sum[l], error[l]);
   for (; i < n; ++i)
     add_product(x[i], y[i], sum[0], error[0]);
-  for (int l = 1; l < lanes; ++l)
+  for (int l = 1; l < n_lanes; ++l)
     add_product(sum[l], 1, sum[0], error[0]);
-  for (int l = 1; l < lanes; ++l)
+  for (int l = 1; l < n_lanes; ++l)
     error[0] += error[l];
   return sum[0] + error[0];
 }

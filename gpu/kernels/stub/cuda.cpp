@@ -6,6 +6,7 @@
 #include "gpu/kernels/bidiagonal.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/block.hpp"
+#include "gpu/kernels/block_rim.hpp"
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/box_elements.hpp"
 #include "gpu/kernels/box_levels.hpp"
@@ -93,6 +94,9 @@ BlockKernels<float> const& BlockKernels<float>::cuda() {
 }
 template <>
 BlockKernels<double> const& BlockKernels<double>::cuda() {
+  refuse();
+}
+BlockRimKernels const& BlockRimKernels::cuda() {
   refuse();
 }
 template <>

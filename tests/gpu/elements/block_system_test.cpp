@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 /// The rows of ranks that share a box, assembled by each of them from the cells around its nodes.
 namespace poisson::testing {
 
@@ -142,14 +144,13 @@ TYPED_TEST(BlockSystems, AreTheRowsOfTheWhole) {
         auto const values = of_whole(all, size);
         return Field(HostVector<double>(values.begin(), values.end()));
       };
-      Field const of_rank = stored_residual(*block.local, block.rows.rim, block.rim_rows, field(b, n), field(x, number.size()),
-                                            field(x_low, number.size()));
+      Field const of_rank = stored_residual(*block.local, block.rim.formulas, *block.rim.couplings, field(b, n),
+                                            field(x, number.size()), field(x_low, number.size()));
       std::span<double const> const r = of_rank.host();
       auto const expected_residual = of_whole(residual, n);
       for (std::size_t i = 0; i < n; ++i)
         EXPECT_NEAR(r[i], expected_residual[i], 1e-12);
-      std::int64_t const nnz_of_rim = block.rim_rows.nnz();
-      RankMatrix const a(std::move(block.local), block.rows, neighbors, ranks);
+      RankMatrix const a(std::move(block.local), std::move(block.rim), neighbors, ranks);
       auto const x_own = of_whole(x, n);
       Array<double> const u(*memory, std::span<double const>(x_own));
       Array<double> y(*memory, own.size());
@@ -173,7 +174,22 @@ TYPED_TEST(BlockSystems, AreTheRowsOfTheWhole) {
       for (std::size_t i = 0; i < n; ++i)
         entries += csr.row_ptr[number[i] + 1] - csr.row_ptr[number[i]];
       EXPECT_EQ(local.nnz() + a.couplings().nnz(), entries);
-      EXPECT_GT(nnz_of_rim, 0);
+      // They are the entries of the whole, at the same places.
+      HostVector<std::int32_t> const rim = a.rim();
+      CsrMatrix const joined = join_rows(local, rim, rows_of_rim(local, rim, a.couplings()), a.n_ghosts());
+      EXPECT_GT(rim.size(), 0U);
+      for (std::size_t i = 0; i < n; ++i) {
+        std::map<std::int64_t, double> row;
+        for (std::int64_t e = csr.row_ptr[number[i]]; e < csr.row_ptr[number[i] + 1]; ++e)
+          row[csr.columns[e]] = csr.values[e];
+        ASSERT_EQ(joined.row_ptr[i + 1] - joined.row_ptr[i], std::ssize(row)) << "row " << i << " of rank " << me;
+        for (std::int64_t e = joined.row_ptr[i]; e < joined.row_ptr[i + 1]; ++e) {
+          ASSERT_TRUE(e == joined.row_ptr[i] || joined.columns[e - 1] < joined.columns[e]);
+          auto const entry = row.find(number[static_cast<std::size_t>(joined.columns[e])]);
+          ASSERT_NE(entry, row.end()) << "row " << i << " of rank " << me;
+          EXPECT_NEAR(joined.values[e], entry->second, 1e-12);
+        }
+      }
     });
   }
 }

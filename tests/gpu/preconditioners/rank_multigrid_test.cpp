@@ -205,7 +205,7 @@ std::unique_ptr<RankMatrix> operator_on_rank(Blocks const& box, RankBlocks const
   }
   BoxSystem system(context, problem_of(box, around), Format::matrix_free);
   BlockSystem block = take_block(system, BlockPlaces(around, blocks, me), context);
-  return std::make_unique<RankMatrix>(std::move(block.local), block.rows, neighbors, ranks);
+  return std::make_unique<RankMatrix>(std::move(block.local), std::move(block.rim), neighbors, ranks);
 }
 
 }  // namespace

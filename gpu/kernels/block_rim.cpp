@@ -1,0 +1,42 @@
+#include "gpu/kernels/block_rim.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace poisson {
+
+BlockRim::BlockRim(BlockPlaces const& places, std::array<bool, 6> const& dirichlet) {
+  NodeBox const &around = places.around(), &own = places.own();
+  auto const in_around = [&](NodeBox const& box) {
+    Nodes nodes;
+    for (std::size_t d = 0; d < 3; ++d) {
+      nodes.low[d] = box.low[d] - around.low[d];
+      nodes.high[d] = box.high[d] - around.low[d];
+    }
+    return nodes;
+  };
+  own_ = in_around(own);
+  free_ = in_around(around);
+  rows_ = own_;
+  bool has_inner = true;
+  for (std::size_t d = 0; d < 3; ++d) {
+    free_.low[d] += dirichlet[2 * d] ? 1 : 0;
+    free_.high[d] -= dirichlet[2 * d + 1] ? 1 : 0;
+    rows_.low[d] = std::max(own_.low[d], free_.low[d]);
+    rows_.high[d] = std::max(std::min(own_.high[d], free_.high[d]), rows_.low[d]);
+    inner_.low[d] = rows_.low[d] + (free_.low[d] < own_.low[d] ? 1 : 0);
+    inner_.high[d] = rows_.high[d] - (free_.high[d] > own_.high[d] ? 1 : 0);
+    has_inner = has_inner && inner_.low[d] < inner_.high[d];
+  }
+  if (rows_.size() == 0)
+    rows_ = Nodes{};
+  if (!has_inner || rows_.size() == 0)
+    inner_ = {{rows_.low[0], rows_.low[1], rows_.low[2]}, {rows_.low[0], rows_.low[1], rows_.low[2]}};
+  assert(places.ghosts().size() <= most_ghosts);
+  for (BlockPlaces::Ghosts const& ghosts : places.ghosts()) {
+    ghosts_[n_ghosts_] = in_around(ghosts.nodes);
+    first_ghost_[n_ghosts_++] = ghosts.first - own.size();
+  }
+}
+
+}  // namespace poisson
