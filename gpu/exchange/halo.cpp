@@ -1,6 +1,7 @@
 #include "gpu/exchange/halo.hpp"
 
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/block.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -10,19 +11,17 @@
 
 namespace poisson {
 
-HaloPlaces::HaloPlaces(int me, std::vector<NodeBox> const& owned, std::vector<NodeBox> const& needed, NodeBox const& extended) {
+HaloPlaces::HaloPlaces(int me, std::vector<NodeBox> const& owned, std::vector<NodeBox> const& needed, NodeBox const& extended)
+    : box(extended) {
   auto const mine = static_cast<std::size_t>(me);
-  auto const list = [&](RankLists<std::int32_t>& lists, std::size_t other, NodeBox const& nodes) {
-    if (nodes.size() == 0)
-      return;
-    std::vector<std::int32_t>& places = lists[static_cast<int>(other)];
-    places.reserve(static_cast<std::size_t>(nodes.size()));
-    nodes.for_all([&](auto const& node) { places.push_back(static_cast<std::int32_t>(extended.index(node))); });
+  auto const add_nodes = [](std::map<int, NodeBox>& of_ranks, std::size_t other, NodeBox const& nodes) {
+    if (nodes.size() > 0)
+      of_ranks.emplace(static_cast<int>(other), nodes);
   };
   for (std::size_t other = 0; other < owned.size(); ++other)
     if (other != mine) {
-      list(own, other, common(owned[mine], needed[other]));
-      list(ghosts, other, common(owned[other], needed[mine]));
+      add_nodes(own_nodes, other, common(owned[mine], needed[other]));
+      add_nodes(ghost_nodes, other, common(owned[other], needed[mine]));
     }
 }
 
@@ -31,8 +30,10 @@ std::int64_t HaloPlaces::add(std::int64_t place, std::vector<RankNeighbor> const
     auto& sent = own[neighbor.rank];
     sent.insert(sent.end(), neighbor.sent.begin(), neighbor.sent.end());
     auto& received = ghosts[neighbor.rank];
-    for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
-      received.push_back(static_cast<std::int32_t>(place++));
+    std::size_t const known = received.size();
+    received.resize(known + static_cast<std::size_t>(neighbor.n_ghosts));
+    std::iota(received.begin() + static_cast<std::ptrdiff_t>(known), received.end(), static_cast<std::int32_t>(place));
+    place += neighbor.n_ghosts;
   }
   return place;
 }
@@ -48,6 +49,27 @@ Halo<T>::Places::Places(Context& context, std::vector<std::int32_t> const& place
 }
 
 template <class T>
+Halo<T>::Places::Places(Context& context, std::map<int, NodeBox> const& nodes, NodeBox const& box) {
+  std::vector<CommonNodes> boxes;
+  bool follow = true;  // one another
+  for (auto const& [rank, of_rank] : nodes) {
+    CommonNodes const& next = boxes.emplace_back(joined(common_nodes(of_rank, of_rank, box)));
+    first = n == 0 ? next.first_to : first;
+    follow = follow && next.count[1] == 1 && next.count[2] == 1 && next.first_to == first + n;
+    n += next.size();
+  }
+  if (follow)
+    return;
+  first = 0;
+  list = Array<std::int32_t>(context, n);
+  std::int64_t at = 0;
+  for (CommonNodes const& of_rank : boxes) {
+    kernels_for<BlockKernels<double>>(context).list(context, of_rank, list.data() + at);
+    at += of_rank.size();
+  }
+}
+
+template <class T>
 Halo<T>::Halo(Context& context, Communicator& ranks, HaloPlaces const& places, HaloDirection direction, std::int32_t vectors,
               std::int64_t step)
     : context_(context),
@@ -58,34 +80,49 @@ Halo<T>::Halo(Context& context, Communicator& ranks, HaloPlaces const& places, H
       step_(step),
       behind_(context, places.behind) {
   bool const to_ghosts = direction == HaloDirection::to_ghosts;
+  bool const in_box = !places.own_nodes.empty() || !places.ghost_nodes.empty();
   RankLists<std::int32_t> const &from = to_ghosts ? places.own : places.ghosts, &to = to_ghosts ? places.ghosts : places.own;
-  assert(to_ghosts || vectors == 1);
-  sent_ = Places(context, from.joined());
-  if (std::vector<std::int32_t> const all = to.joined(); to_ghosts)
-    received_ = Places(context, all);
-  else
-    make_sums(all);
+  assert(to_ghosts || (vectors == 1 && !in_box));
+  if (in_box) {
+    sent_ = Places(context, places.own_nodes, places.box);
+    received_ = Places(context, places.ghost_nodes, places.box);
+  } else {
+    sent_ = Places(context, from.joined());
+    if (std::vector<std::int32_t> const all = to.joined(); to_ghosts)
+      received_ = Places(context, all);
+    else
+      make_sums(all);
+  }
+  std::map<int, std::int64_t> n_from, n_to;  // entries by rank
+  for (auto const& [rank, list] : from)
+    n_from[rank] += std::ssize(list);
+  for (auto const& [rank, list] : to)
+    n_to[rank] += std::ssize(list);
+  for (auto const& [rank, nodes] : places.own_nodes)
+    n_from[rank] += nodes.size();
+  for (auto const& [rank, nodes] : places.ghost_nodes)
+    n_to[rank] += nodes.size();
   outgoing_ = Array<T>(context, sent_.n * vectors);
-  auto const messages = [&](RankLists<std::int32_t> const& lists, T* buffer) {
+  auto const messages = [&](std::map<int, std::int64_t> const& counts, T* buffer) {
     std::vector<Message> result;
-    for (auto const& [rank, list] : lists)
-      if (!list.empty()) {
-        result.push_back({rank, buffer, std::ssize(list) * vectors * std::int64_t{sizeof(T)}});
-        buffer += std::ssize(list) * vectors;
+    for (auto const& [rank, n] : counts)
+      if (n > 0) {
+        result.push_back({rank, buffer, n * vectors * std::int64_t{sizeof(T)}});
+        buffer += n * vectors;
       }
     return result;
   };
-  for (auto const& [rank, list] : to)
-    n_incoming_ += std::ssize(list) * vectors;
+  for (auto const& [rank, n] : n_to)
+    n_incoming_ += n * vectors;
   incoming_ = Array<T>(context, n_incoming_ + behind_.n);
-  sends_ = messages(from, outgoing_.data());
-  receives_ = messages(to, incoming_.data());
+  sends_ = messages(n_from, outgoing_.data());
+  receives_ = messages(n_to, incoming_.data());
   if (transport_.devices() != nullptr)
     return;
   if (staged_) {
     outgoing_of_host_.resize(static_cast<std::size_t>(outgoing_.size()));
     incoming_of_host_.resize(static_cast<std::size_t>(n_incoming_));
-    exchange_ = ranks.make_exchange(messages(from, outgoing_of_host_.data()), messages(to, incoming_of_host_.data()));
+    exchange_ = ranks.make_exchange(messages(n_from, outgoing_of_host_.data()), messages(n_to, incoming_of_host_.data()));
   } else {
     exchange_ = ranks.make_exchange(sends_, receives_);
   }

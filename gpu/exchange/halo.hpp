@@ -9,6 +9,7 @@
 #include "gpu/kernels/rim.hpp"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -22,8 +23,12 @@ namespace poisson {
 /// The places, in the vectors of this rank, of entries that it shares with other ranks. A rank is not among its own neighbours.
 /// What `own` of one rank names for another one stands, in the same order, at the places that `ghosts` of that one names.
 struct HaloPlaces {
-  RankLists<std::int32_t> own;         ///< by rank that has them as ghosts
-  RankLists<std::int32_t> ghosts;      ///< by rank that owns them
+  RankLists<std::int32_t> own;     ///< by rank that has them as ghosts
+  RankLists<std::int32_t> ghosts;  ///< by rank that owns them
+  /// own_nodes and ghost_nodes say the same as formulas, where there are no lists: the nodes of boxes, x fastest, in vectors that
+  /// have the nodes of `box`.
+  std::map<int, NodeBox> own_nodes{}, ghost_nodes{};
+  NodeBox box{};
   std::vector<std::int32_t> behind{};  ///< own entries that follow those that have come (Halo::finish)
 
   HaloPlaces() = default;
@@ -91,6 +96,7 @@ private:
 
     Places() = default;
     Places(Context& context, std::vector<std::int32_t> const& places);
+    Places(Context& context, std::map<int, NodeBox> const& nodes, NodeBox const& box);
   };
   void make_sums(std::vector<std::int32_t> const& own);
 

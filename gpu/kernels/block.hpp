@@ -97,6 +97,8 @@ public:
   /// Diagonals of half_stencil on a box of these nodes, laid out as HalfCdsView says: entries that couple with nodes beyond the box
   /// become -0.0: nothing is stored.
   virtual void clip(Context& context, std::array<std::int32_t, 3> const& nodes, V* values) const = 0;
+  /// places[i] = place_of(nodes, i) for all of these nodes.
+  virtual void list(Context& context, CommonNodes const& nodes, std::int32_t* places) const = 0;
 
   static BlockKernels const& cpu();
   static BlockKernels const& cuda();

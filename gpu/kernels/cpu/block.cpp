@@ -4,6 +4,7 @@
 #include "gpu/kernels/half_cds.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace poisson {
 
@@ -58,6 +59,12 @@ public:
         else if (half_stencil::dx(s) < 0)
           of_line[line - 1] = -V(0);
       }
+  }
+  void list(Context&, CommonNodes const& nodes, std::int32_t* places) const override {
+    std::int64_t const line = nodes.count[0], lines = nodes.size() > 0 ? nodes.size() / line : 0;
+#pragma omp parallel for schedule(static) if (nodes.size() >= cpu::work_worth_threads)
+    for (std::int64_t l = 0; l < lines; ++l)
+      std::iota(places + l * line, places + (l + 1) * line, static_cast<std::int32_t>(place_of(nodes, l * line)));
   }
 };
 

@@ -64,6 +64,13 @@ __global__ void clip_kernel(Nodes nodes, V* values) {
   }
 }
 
+/// A thread a node.
+__global__ void list_kernel(CommonNodes nodes, std::int32_t* places) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < nodes.size())
+    places[i] = static_cast<std::int32_t>(place_of(nodes, i));
+}
+
 template <class V>
 class CudaBlock final : public BlockKernels<V> {
 public:
@@ -89,6 +96,12 @@ public:
     Nodes const box{{nodes[0], nodes[1], nodes[2]}};
     std::int64_t const n = std::int64_t{box.n[0]} * box.n[1] * box.n[2];
     clip_kernel<V><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(box, values);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  void list(Context& context, CommonNodes const& nodes, std::int32_t* places) const override {
+    if (nodes.size() == 0)
+      return;
+    list_kernel<<<cuda::n_blocks(nodes.size(), threads), threads, 0, cuda::of(context).stream()>>>(nodes, places);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 

@@ -66,4 +66,18 @@ TYPED_TEST(Block, CopiesNodesOfSeveralVectors) {
     }
 }
 
+TYPED_TEST(Block, ListsPlacesOfNodes) {
+  auto const& kernels = kernels_for<BlockKernels<double>>(*this->context);
+  for (Boxes const& boxes : pairs_of_boxes()) {
+    std::vector<std::int32_t> expected;
+    boxes.nodes.for_all([&](auto const& node) { expected.push_back(static_cast<std::int32_t>(boxes.to.index(node))); });
+    CommonNodes const nodes = common_nodes(boxes.nodes, boxes.from, boxes.to);
+    for (CommonNodes const& described : {nodes, joined(common_nodes(boxes.nodes, boxes.nodes, boxes.to))}) {
+      Array<std::int32_t> places(*this->context, boxes.nodes.size());
+      kernels.list(*this->context, described, places.data());
+      EXPECT_EQ(downloaded(places), expected);
+    }
+  }
+}
+
 }  // namespace poisson::testing
