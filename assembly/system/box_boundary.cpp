@@ -73,7 +73,11 @@ std::vector<std::uint8_t> marks_of(Range const& all, Range const& marked, Range 
 class Side {
 public:
   Side(Space const& space, Range const& own, int side)
-      : order_(space.order), cells_{{}, space.box->cells}, nodes_{{}, space.box_nodes}, d_(static_cast<std::size_t>(side) / 2) {
+      : order_(space.order),
+        cells_{{}, space.box->cells},
+        nodes_{{}, space.box_nodes},
+        number_(static_cast<unsigned>(side)),
+        d_(number_ / 2) {
     BoxGrid const& box = *space.box;
     bool const upper = side % 2 == 1;
     std::int64_t const n = cells_.end[d_];
@@ -118,11 +122,17 @@ public:
       inner_cells_ = inner_nodes_ = {};
   }
 
+  /// Of the box, and of its boundary.
+  [[nodiscard]] unsigned number() const { return number_; }
   /// Counted cells with one face on the boundary, and counted nodes that are on this side only; of order 1.
   [[nodiscard]] Range const& inner_cells() const { return inner_cells_; }
   [[nodiscard]] Range const& inner_nodes() const { return inner_nodes_; }
 
   [[nodiscard]] Range const& nodes() const { return nodes_; }
+  [[nodiscard]] std::int64_t n_nodes() const {
+    Index const n = nodes_.count();
+    return n[0] * n[1] * n[2];
+  }
   [[nodiscard]] std::int64_t n_tiles() const { return in(first_other()) * in(second_other()); }
 
   struct Tile {
@@ -161,7 +171,8 @@ private:
 
   int order_;
   Range cells_, nodes_;  ///< of the layer
-  std::size_t d_;        ///< the direction that the side is normal to
+  unsigned number_;
+  std::size_t d_;  ///< the direction that the side is normal to
   Range counted_cells_, counted_nodes_, inner_cells_, inner_nodes_;
 };
 
@@ -190,6 +201,49 @@ ProblemData data_at(ProblemData const& data, Space const& space, Range const& no
   return result;
 }
 
+/// Nodes in the layers of sides whose tiles threads work on together. A small box has fewer tiles at a side than there are threads.
+constexpr std::int64_t most_nodes_at_once = std::int64_t{1} << 17;
+
+/// A side with u in its layer, and what of it is known already.
+struct SideValues {
+  Side side;
+  HostVector<double> high, low;
+  Range inner_cells, inner_nodes;
+  BoundaryFlux inside;  ///< of these
+};
+
+/// Adds the fluxes of the tiles of these sides, in their order.
+void add_tiles(Space const& space, ReferenceElement const& element, ProblemData const& data, std::vector<SideValues> const& sides,
+               std::map<unsigned, BoundaryFlux>& result) {
+  std::vector<std::pair<SideValues const*, std::int64_t>> tiles;
+  for (SideValues const& of : sides)
+    for (std::int64_t i = 0; i < of.side.n_tiles(); ++i)
+      tiles.emplace_back(&of, i);
+  std::vector<std::map<unsigned, BoundaryFlux>> of_tiles(tiles.size());
+  parallel_for(std::ssize(tiles), [&](std::int64_t i) {
+    SideValues const& of = *tiles[static_cast<std::size_t>(i)].first;
+    Side::Tile const tile = of.side.tile(tiles[static_cast<std::size_t>(i)].second);
+    if (of.inner_cells.holds(tile.own) && of.inner_nodes.holds(tile.counted))
+      return;
+    // Areas, and what natural conditions say, are those of own faces; residuals need all cells around a node.
+    Range const nodes = of.side.nodes_of(tile.around);
+    HostVector<double> const values = part_of_nodes(of.side.nodes(), of.high, nodes),
+                             low_values = of.low.empty() ? HostVector<double>() : part_of_nodes(of.side.nodes(), of.low, nodes);
+    of_tiles[static_cast<std::size_t>(i)] =
+        boundary_fluxes(Space(space, element, tile.around.first, tile.around.count()), element, data_at(data, space, nodes), values,
+                        marks_of(nodes, tile.counted, of.inner_nodes), low_values, marks_of(tile.around, tile.own, of.inner_cells))
+            .boundaries;
+  });
+  auto of_tile = of_tiles.begin();
+  for (SideValues const& of : sides) {
+    if (!of.inner_cells.is_empty())
+      result[of.side.number()].add(of.inside);
+    for (std::int64_t i = 0; i < of.side.n_tiles(); ++i, ++of_tile)
+      for (auto const& [id, flux] : *of_tile)
+        result[id].add(flux);
+  }
+}
+
 }  // namespace
 
 NodesOfBox nodes_among(Space const& space, ValuesOfUnknowns const& u) {
@@ -213,42 +267,33 @@ std::map<unsigned, BoundaryFlux> box_boundary_fluxes(Space const& space, Referen
     cells.end[d] = own->first[d] + own->cells[d];
   }
   std::map<unsigned, BoundaryFlux> result;
+  std::vector<SideValues> sides;
+  std::int64_t n_nodes = 0;  // of those in `sides`
   for (int s = 5; s >= 0; --s) {
     if (!space.box->is_boundary(s))
       continue;
     Side const side(space, cells, s);
-    HostVector<double> high, low;  // of the layer
-    u(side.nodes().first, side.nodes().count(), high);
-    if (u_low)
-      u_low(side.nodes().first, side.nodes().count(), low);
-    Range const inner_cells = inside ? side.inner_cells() : Range(), inner_nodes = inside ? side.inner_nodes() : Range();
-    if (!inner_cells.is_empty()) {
-      BoundaryFlux flux = inside(s, inner_cells, inner_nodes);
-      if (!data.boundary_at(static_cast<unsigned>(s)).is_natural())
-        for (PointLoads::Load const& load : data.point_loads.loads)
-          if (inner_nodes.holds(node_of(space, load.unknown)))
-            flux.flux += load.value;
-      result[static_cast<unsigned>(s)].add(flux);
+    if (n_nodes + side.n_nodes() > most_nodes_at_once) {
+      add_tiles(space, element, data, sides, result);
+      sides.clear();
+      n_nodes = 0;
     }
-    std::vector<std::map<unsigned, BoundaryFlux>> of_tiles(static_cast<std::size_t>(side.n_tiles()));
-    parallel_for(side.n_tiles(), [&](std::int64_t i) {
-      auto& fluxes = of_tiles[static_cast<std::size_t>(i)];
-      Side::Tile const tile = side.tile(i);
-      if (inner_cells.holds(tile.own) && inner_nodes.holds(tile.counted))
-        return;
-      // Areas, and what natural conditions say, are those of own faces; residuals need all cells around a node.
-      Range const nodes = side.nodes_of(tile.around);
-      HostVector<double> const values = part_of_nodes(side.nodes(), high, nodes),
-                               low_values = u_low ? part_of_nodes(side.nodes(), low, nodes) : HostVector<double>();
-      fluxes = boundary_fluxes(Space(space, element, tile.around.first, tile.around.count()), element, data_at(data, space, nodes),
-                               values, marks_of(nodes, tile.counted, inner_nodes), low_values,
-                               marks_of(tile.around, tile.own, inner_cells))
-                   .boundaries;
-    });
-    for (auto const& of_tile : of_tiles)
-      for (auto const& [id, flux] : of_tile)
-        result[id].add(flux);
+    n_nodes += side.n_nodes();
+    SideValues& values = sides.emplace_back(SideValues{side, {}, {}, {}, {}, {}});
+    u(side.nodes().first, side.nodes().count(), values.high);
+    if (u_low)
+      u_low(side.nodes().first, side.nodes().count(), values.low);
+    if (!inside || side.inner_cells().is_empty())
+      continue;
+    values.inner_cells = side.inner_cells();
+    values.inner_nodes = side.inner_nodes();
+    values.inside = inside(s, values.inner_cells, values.inner_nodes);
+    if (!data.boundary_at(static_cast<unsigned>(s)).is_natural())
+      for (PointLoads::Load const& load : data.point_loads.loads)
+        if (values.inner_nodes.holds(node_of(space, load.unknown)))
+          values.inside.flux += load.value;
   }
+  add_tiles(space, element, data, sides, result);
   return result;
 }
 
