@@ -550,4 +550,12 @@ std::string fingerprint(RunConfig const& config) {
   return hash.digits();
 }
 
+std::string mesh_text(RunConfig const& config) {
+  std::vector<schema::WrittenKey> keys;
+  for (schema::WrittenKey const& written : schema::written_keys(schema::run_keys(), config))
+    if (written.key.path.starts_with("problem.mesh.") || written.key.path.starts_with("problem.element."))
+      keys.push_back(written);
+  return schema::write_flow(keys);
+}
+
 }  // namespace poisson::app

@@ -101,5 +101,7 @@ inline constexpr char const* stdin_name = "<stdin>";
 /// A hash (64-bit FNV-1a, 16 hexadecimal digits) that identifies what a run computes: of the resolved configuration without
 /// output.directory, sweep and the directories of files, and of the content of the mesh file or of the system's files.
 [[nodiscard]] std::string fingerprint(RunConfig const& config);
+/// The keys of the mesh and its elements, as resolved_yaml writes them: runs with other texts have other meshes or other unknowns.
+[[nodiscard]] std::string mesh_text(RunConfig const& config);
 
 }  // namespace poisson::app

@@ -99,8 +99,10 @@ Keys<RunConfig> keys_of_solver() {
           "systems, and 1e-28 what the other precisions do. discretization: it stops when the algebraic error is far "
           "below the discretisation error, which the levels of multigrid estimate; on boxes of trilinear elements, with initial: "
           "nested."),
-      key<RunConfig>("solver.initial", Choice<InitialGuess>{}, POISSON_MEMBER(solver.initial), "",
-                     "Where iterations begin: at 0, or nested, at what the levels of multigrid find from the coarsest on."),
+      key<RunConfig>(
+          "solver.initial", Choice<InitialGuess>{}, POISSON_MEMBER(solver.initial), "",
+          "Where iterations begin: at 0; nested, at what the levels of multigrid find from the coarsest on; or neighbour, in a "
+          "sweep at the solution of the case that the job ran before, if that has the same mesh and is nearer than 0."),
       key<RunConfig>("solver.max_iterations", Integer{0, unlimited}, POISSON_MEMBER(solver.max_iterations), "",
                      "The solver gives up after so many iterations."),
       section<RunConfig>("solver.multigrid", "Details of multigrid; the defaults are good."),

@@ -21,6 +21,7 @@ struct Kept;  // app/run/kept.hpp
 
 /// Options of a run that the program sets and not the user; for cases of a sweep.
 struct InternalRunOptions {
+  std::string name;                                  ///< of the case
   bool own_folder = false;                           ///< the program created the results directory for this run
   bool keep_unknowns = false;                        ///< also write the solution as solution.mtx, for analyses of several cases
   std::reference_wrapper<Team> team = alone_team();  ///< the ranks that share the run

@@ -124,6 +124,8 @@ std::string to_json(ResultRecord const& r) {
         {"bytes_per_second", r.bandwidth()},
         {"copy_bytes_per_second", r.copy_bandwidth > 0 ? json(r.copy_bandwidth) : json()}}},
   });
+  if (r.solver.initial == InitialGuess::neighbour)
+    out["solver"]["neighbour"] = r.neighbour ? json(*r.neighbour) : json();
   if (r.corrections > 0)
     out["solver"].update({{"corrections", r.corrections}, {"correction_iterations", r.correction_iterations}});
   if (r.result.discretization_error >= 0)

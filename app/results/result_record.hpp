@@ -55,6 +55,7 @@ struct ResultRecord {
   std::vector<std::string> devices_of_ranks;                      ///< their names
   std::vector<std::pair<Stage, RankFigures>> seconds_of_ranks{};
   SolverOptions solver;
+  std::optional<std::string> neighbour;  ///< the case at whose solution iterations began
   SolverResult result;
   double residual_true = std::numeric_limits<double>::quiet_NaN();
   double residual_scaled = std::numeric_limits<double>::quiet_NaN();  ///< ResidualNorms::scaled

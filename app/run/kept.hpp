@@ -1,15 +1,26 @@
 #pragma once
 
+#include "gpu/core/array.hpp"
 #include "gpu/core/context.hpp"
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace poisson::app {
+
+/// The solution x of a case, where the next one may begin (`solver.initial: neighbour`).
+struct KeptSolution {
+  std::string name;  ///< of the case
+  std::string mesh;  ///< mesh_text
+  Array<double> x;   ///< in the memory of the context that solved for it
+};
 
 /// What a process keeps of a run for the runs that follow in it.
 struct Kept {
   std::map<Backend, std::unique_ptr<Context>> contexts;  ///< null: not made yet
+  std::optional<KeptSolution> solution;                  ///< of the last case; none unless it asked for its neighbour's
 };
 
 }  // namespace poisson::app

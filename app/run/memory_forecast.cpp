@@ -465,7 +465,10 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   std::int64_t const kept = system + matrix.host;
   // Levels that ranks make from rows begin with a copy of these.
   bool const copies_rows = !part.is_whole && csr && !plan.has_box_levels && solver.preconditioner == PreconditionerKind::multigrid;
-  auto const add = [&](char const* name, std::int64_t bytes) { result.host.push_back({name, result.program + bytes}); };
+  std::int64_t const neighbour = config.solver.initial == InitialGuess::neighbour && part.is_whole ? 8 * n : 0;  // its solution
+  auto const add = [&](char const* name, std::int64_t bytes) {
+    result.host.push_back({name, result.program + bytes + (cpu ? neighbour : 0)});
+  };
   add("mesh", part.making_mesh);
   add("assembly", csr ? system + part.assembled : part.space + part.constraints + matrix.host_assembly);
   if (csr)
@@ -489,8 +492,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   add("verify", kept + u + std::max((stays ? 0 : vectors * 8 * n) + matrix.host_verify, questions));
   add("output", kept + u + part.solution + outputs);
   if (!cpu) {
-    result.device.push_back({csr ? "convert" : "assembly", matrix.device_assembly});
-    result.device.push_back({"solve", matrix.device + 8 * n + solver.device});  // with b
+    result.device.push_back({csr ? "convert" : "assembly", matrix.device_assembly + neighbour});
+    result.device.push_back({"solve", matrix.device + 8 * n + solver.device + neighbour});  // with b
   }
   return result;
 }

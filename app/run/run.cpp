@@ -22,7 +22,9 @@
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/system/data_check.hpp"
 #include "gpu/core/communicator.hpp"
+#include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/fields.hpp"
+#include "gpu/kernels/vectors.hpp"
 
 #include <algorithm>
 #include <array>
@@ -64,6 +66,12 @@ std::string cut_text(Domain const& mesh, Team const& team) {
   return mesh.is_whole() ? "" : ", in " + std::to_string(team.size()) + " parts";
 }
 
+Array<double> copy_of(Array<double> const& x) {
+  Array<double> copy(*x.context(), x.size());
+  kernels_for<VectorKernels<double>>(*x.context()).copy(*x.context(), x.size(), x.data(), copy.data());
+  return copy;
+}
+
 std::string pure_neumann_note(double compatibility_defect) {
   return "pure Neumann: compatibility defect " + number_text(compatibility_defect) +
          " of the data, removed; the solution has mean zero";
@@ -101,6 +109,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   record.configuration_file = options.path;
   record.fingerprint = fingerprint(config);
   record.order = config.problem.order;
+  // The solution of the case before goes before the mesh of this one is made, unless it serves.
+  std::string const mesh_of_solution = config.solver.initial == InitialGuess::neighbour ? mesh_text(config) : "";
+  if (kept.solution && kept.solution->mesh != mesh_of_solution)
+    kept.solution.reset();
 
   auto const warn = [&](KeyWarnings const& warnings) {
     for (auto const& [key, text] : warnings)
@@ -167,9 +179,18 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
           system_files->write(solver.matrix().rows(), mesh.row_numbers(), system->rhs().host(), record.fingerprint, team, console);
         });
       });
+    if (kept.solution)
+      solver.start = &kept.solution->x;
     FieldPair x = solver.solve(system->rhs(), system->is_singular(), system->order_one(device), system->nested_spaces(),
                                [&] { return mesh.row_numbers(); });
+    if (record.result.began_at_start) {
+      record.neighbour = kept.solution->name;
+      console.line("    began at the solution of " + *record.neighbour);
+    }
     solver.verify(system->rhs(), x);
+    kept.solution.reset();
+    if (internal.kept != nullptr && !mesh_of_solution.empty() && record.status == SolverStatus::converged)
+      kept.solution = KeptSolution{internal.name, mesh_of_solution, copy_of(x.high.on(device.context()))};
     if (warn_later)
       warn_of_source();
 

@@ -175,6 +175,8 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
   SetupSteps steps;
   if (log_.console.verbose())
     solver.setup_steps = &steps;
+  if (start != nullptr && start->size() == b.size() && start->context() == &context)
+    solver.start = start;
   solver.constant_null_space = constant_null_space;
   solver.csr = [this] { return matrix_->rows().matrix; };
   solver.order_one = std::move(order_one);
@@ -226,6 +228,7 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
   }
   solver_ = std::move(solver);
   solver_.setup_steps = nullptr;
+  solver_.start = nullptr;
   record.device_peak_bytes = context.memory_peak();
   context.return_freed_memory();
   log_.report(Stage::solve, with_thousands(record.result.iterations) + " iterations on " + record.device + ": " +

@@ -43,6 +43,8 @@ public:
 
   /// The caller sets these for a box whose matrix comes from a file; see SolverOptions.
   std::array<std::int64_t, 3> box_nodes{};
+  /// The caller sets it to where iterations may begin, see SolverOptions. It is not used where it is of another size or context.
+  Array<double> const* start = nullptr;
 
   /// Solves A x = b. `constant_null_space`: the constant vector spans the null space of A. `row_numbers` makes
   /// NumberedRows::numbers.

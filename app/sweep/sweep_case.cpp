@@ -81,6 +81,7 @@ ExitCode run_known_case(Configuration const& configuration, NumberedCase found, 
   InternalRunOptions internal;
   internal.team = team;
   internal.kept = kept;
+  internal.name = name_of_case(c);
   internal.own_folder = true;
   internal.keep_unknowns = has_snapshots(configuration.config());
   try {

@@ -190,6 +190,18 @@ public:
       kernels_for<FieldKernels>(context_).add(context_, n_, 1, x.data(), x_.data());
     compute_residual();
   }
+  /// Begins with an x in the caller's scale, if its residual is smaller than that of 0. Returns whether it is.
+  bool start_near(Array<double> const& x) {
+    Vector<double> scaled(context_, n_);
+    kernels_for<FieldKernels>(context_).scale(context_, n_, -rhs_.exponent(), x.data(), scaled.data());
+    start_from(std::move(scaled));
+    if (norm_ < norm_of_zero_)
+      return true;
+    x_.set_zero();
+    vectors().copy(context_, n_, rhs_.data(), r_.data());
+    norm_ = norm_of_zero_;
+    return false;
+  }
   /// Begins with the x of nested iteration. Returns the tolerance with which the algebraic error is small beside the discretisation
   /// error in the norms of the energy and of L2, or 0 where the levels say nothing of it.
   double start_nested() {
@@ -818,6 +830,8 @@ private:
       double const tolerance = solve->start_nested();
       if (now_.to_discretization && tolerance > 0)
         now_.tolerance = tolerance;
+    } else if (now_.initial == InitialGuess::neighbour && now_.start != nullptr) {
+      result_.began_at_start = solve->start_near(*now_.start);
     }
     Outcome outcome = cycles(*solve);
     result_.tolerance = now_.tolerance;

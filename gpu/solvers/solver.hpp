@@ -45,11 +45,13 @@ struct Names<Precision> {
                                                            {Precision::mixed, "mixed"}}};
 };
 
-/// Where iterations begin: at 0, or at what the levels of multigrid find from the coarsest on.
-enum class InitialGuess { zero, nested };
+/// Where iterations begin: at 0, at what the levels of multigrid find from the coarsest on, or at the solution of a problem nearby
+/// (SolverOptions::start).
+enum class InitialGuess { zero, nested, neighbour };
 template <>
 struct Names<InitialGuess> {
-  static constexpr std::array<Named<InitialGuess>, 2> values{{{InitialGuess::zero, "zero"}, {InitialGuess::nested, "nested"}}};
+  static constexpr std::array<Named<InitialGuess>, 3> values{
+      {{InitialGuess::zero, "zero"}, {InitialGuess::nested, "nested"}, {InitialGuess::neighbour, "neighbour"}}};
 };
 
 enum class SolverStatus { converged, max_iterations, stagnated, breakdown, diverged, interrupted };
@@ -78,6 +80,9 @@ struct SolverOptions {
   MultigridOptions multigrid{};
   double tolerance = 1e-12;                   ///< on ||b - A x|| / ||b||
   InitialGuess initial = InitialGuess::zero;  ///< nested: with multigrid only
+  /// With InitialGuess::neighbour: iterations begin at this x, which is where b is, if its residual is smaller than that of 0;
+  /// null: they begin at 0. It outlives the call.
+  Array<double> const* start = nullptr;
   /// The tolerance is chosen from an estimate of the discretisation error, which nested iteration gives. For that A must be of
   /// trilinear elements on a box, and its coarser levels too (multigrid on options.box_nodes, or options.blocks).
   bool to_discretization = false;
@@ -105,6 +110,7 @@ struct SolverResult {
   /// Both errors are in the energy norm and relative to the solution. With to_discretization the levels tell the discretisation
   /// error, and the algebraic error is that in the end. Without it both are -1.
   double discretization_error = -1, algebraic_error = -1;
+  bool began_at_start = false;  ///< at SolverOptions::start
   std::int64_t iterations = 0;
   std::int64_t cycles = 0;          ///< of iterations, each begun with a residual computed from x
   std::int64_t extended_from = -1;  ///< iteration from which `mixed` went on in double-double; -1: it did not
@@ -122,8 +128,8 @@ struct SolverResult {
   HostVector<double> x_low;
 };
 
-/// Solves A x = b from x = 0 on the operator's backend. b has n_rows entries in its memory; x and x_low are made there: the
-/// solution, and its low parts, which are empty with Precision::double_.
+/// Solves A x = b from x = 0, or as options.initial says, on the operator's backend. b has n_rows entries in its memory; x and
+/// x_low are made there: the solution, and its low parts, which are empty with Precision::double_.
 ///
 /// The status is `converged` when ||b - A x|| / ||b||, computed from x in the arithmetic of the solution, is at most twice the
 /// tolerance. Where only the residual of the recursion is that small, a new cycle begins with the computed residual, as long as

@@ -10,6 +10,7 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <tuple>
 
 namespace poisson::testing {
 
@@ -227,6 +228,37 @@ TYPED_TEST(Solve, HugeAndTinyRightHandSides) {
     EXPECT_EQ(result.history, reference.history) << exponent;
     for (std::size_t i = 0; i < x.size(); ++i)
       ASSERT_EQ(this->solution[i], std::scalbn(x[i], exponent));
+  }
+}
+
+/// From near the solution there is little to do, whatever the scale; the negative of the solution is farther than 0.
+TYPED_TEST(Solve, BeginsAtAGivenSolution) {
+  auto const csr = box27(12, 11, 10);
+  auto const b = random_vector(csr->n_rows, 3);
+  auto const reference = this->solve(csr, b);
+  auto const x = this->solution;
+  auto const matrix = this->make(csr);
+  for (auto const& [exponent, factor, is_near] : {std::tuple{0, 1.001, true}, {900, 1.001, true}, {0, -1.0, false}}) {
+    auto scaled = b, near = x;
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      scaled[i] = std::scalbn(b[i], exponent);
+      near[i] = std::scalbn(factor * x[i], exponent);
+    }
+    Array<double> const start(matrix->context(), std::span<double const>(near));
+    SolverOptions options;
+    options.initial = InitialGuess::neighbour;
+    options.start = &start;
+    auto const result = this->solve(csr, scaled, options);
+    EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
+    EXPECT_EQ(result.began_at_start, is_near);
+    if (is_near) {
+      EXPECT_NEAR(result.history.front(), 0.001, 1e-6);
+      EXPECT_LT(result.iterations, reference.iterations);
+    } else {
+      EXPECT_EQ(result.history, reference.history);
+    }
+    for (std::size_t i = 0; i < x.size(); ++i)
+      ASSERT_NEAR(std::scalbn(this->solution[i], -exponent), x[i], 1e-9 * norm(x));
   }
 }
 
