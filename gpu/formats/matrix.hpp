@@ -5,10 +5,13 @@
 #include "gpu/core/linear_operator.hpp"
 #include "gpu/formats/cost.hpp"
 #include "gpu/formats/format.hpp"
+#include "gpu/kernels/columns.hpp"
 #include "gpu/kernels/smoothing_step.hpp"
 
+#include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 
 namespace poisson {
 
@@ -22,6 +25,7 @@ public:
   [[nodiscard]] std::int64_t n_columns() const override = 0;
   using LinearOperator<float>::product, MultiPrecisionOperator::product;
   using LinearOperator<float>::product_dot, MultiPrecisionOperator::product_dot;
+  using LinearOperator<float>::product_dots, MultiPrecisionOperator::product_dots;
   using LinearOperator<float>::diagonal, MultiPrecisionOperator::diagonal;
   using LinearOperator<float>::bytes_read, MultiPrecisionOperator::bytes_read;
   using MultiPrecisionOperator::bytes_per_product;  // the others' by LinearOperator<float>, LinearOperator<DoubleDouble>
@@ -72,6 +76,12 @@ public:
     return false;
   }
 
+  /// The same for 1 to most_columns columns, with the same bits; formats that have a loop for it read their entries once for all.
+  virtual bool smooth_all(std::span<SmoothingColumn<float> const> columns) const { return one_by_one(columns); }
+  virtual bool smooth_all(std::span<SmoothingColumn<double> const> columns) const { return one_by_one(columns); }
+  virtual bool subtract_products(std::span<ResidualColumn<float> const> columns) const { return one_by_one(columns); }
+  virtual bool subtract_products(std::span<ResidualColumn<double> const> columns) const { return one_by_one(columns); }
+
   /// Wall-clock seconds of the conversion from CSR, on either backend, and of copying CSR or the result to the device (0 on the
   /// host).
   double convert_seconds = 0;
@@ -88,6 +98,15 @@ protected:
   [[nodiscard]] virtual CsrMatrix host_csr() const = 0;
 
 private:
+  template <class V>
+  bool one_by_one(std::span<SmoothingColumn<V> const> columns) const {
+    return std::ranges::all_of(columns, [&](SmoothingColumn<V> const& c) { return smooth(c.step, c.x, c.stop); });
+  }
+  template <class V>
+  bool one_by_one(std::span<ResidualColumn<V> const> columns) const {
+    return std::ranges::all_of(columns, [&](ResidualColumn<V> const& c) { return subtract_product(c.b, c.x, c.r, c.stop); });
+  }
+
   Context* context_;
 };
 

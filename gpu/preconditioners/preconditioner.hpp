@@ -6,10 +6,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace poisson {
+
+/// One of several applications of the same preconditioner: z = M^-1 r, unless *stop is not 0.
+template <class T>
+struct PreconditionedColumn {
+  ConstPointer<T> r;
+  Pointer<T> z;
+  std::int32_t const* stop;
+};
 
 /// M^-1 in the arithmetic T. Pointers are in the backend's memory; on a device calls enqueue work, which runs in their order.
 template <class T>
@@ -18,6 +27,11 @@ public:
   virtual ~Preconditioner() = default;
   /// z = M^-1 r, n_rows entries each. Does nothing when *stop is not 0. Precondition: r and z do not overlap.
   virtual void apply(ConstPointer<T> r, Pointer<T> z, std::int32_t const* stop) = 0;
+  /// `apply` of 1 to most_columns columns, with the same bits. Precondition: no z overlaps another column.
+  virtual void apply_to_all(std::span<PreconditionedColumn<T> const> columns) {
+    for (PreconditionedColumn<T> const& column : columns)
+      apply(column.r, column.z, column.stop);
+  }
   /// Compulsory bytes of one application.
   [[nodiscard]] virtual std::int64_t bytes_per_apply() const = 0;
   /// Number of steps that depend on each other, one after another (levels of triangular solves): on a device each has a latency of

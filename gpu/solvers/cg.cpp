@@ -4,7 +4,9 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/krylov.hpp"
 
+#include <array>
 #include <cstddef>
+#include <span>
 
 namespace poisson {
 
@@ -29,22 +31,31 @@ public:
   }
 
   void begin(IterationControl const& control, bool fresh) override {
-    scalars_.begin(control, fresh);
-    if (fresh)
-      p_.set_zero();
-    kernels_.begin(system_.context, scalars_.data(), n_, system_.r, system_.inverse_diagonal(), scalars_.history(),
-                   scalars_.local());
-    scalars_.finish(kernels_, CgPass::begin);
-    next_direction();
+    KrylovMethod<T>* const alone = this;
+    Beginning const beginning{control, fresh};
+    begin_together(std::span(&alone, 1), std::span(&beginning, 1));
+  }
+  void iterate() override {
+    KrylovMethod<T>* const alone = this;
+    iterate_together(std::span(&alone, 1));
   }
 
-  void iterate() override {
-    system_.a.product_dot(p_.data(), q_.data(), &scalars_.data()->dot, scalars_.stop());
-    finish_direction(true);
-    kernels_.update(system_.context, scalars_.data(), n_, q_.data(), system_.r, system_.inverse_diagonal(), scalars_.history(),
-                    scalars_.local());
-    scalars_.finish(kernels_, CgPass::update);
-    next_direction();
+  // Methods that work together share the passes over the matrix and the preconditioner. Passes over vectors are those of one
+  // method, with its own scalars: they have nothing in common.
+  using typename KrylovMethod<T>::Beginning;
+  void begin_together(std::span<KrylovMethod<T>* const> methods, std::span<Beginning const> beginnings) override {
+    for (std::size_t j = 0; j < methods.size(); ++j)
+      of(methods[j]).begin_cycle(beginnings[j].control, beginnings[j].fresh);
+    next_directions(methods);
+  }
+  void iterate_together(std::span<KrylovMethod<T>* const> methods) override {
+    std::array<ProductColumn<T>, most_columns> columns;
+    for (std::size_t j = 0; j < methods.size(); ++j)
+      columns[j] = of(methods[j]).product_column();
+    system_.a.product_dots(std::span(columns).first(methods.size()));
+    for (KrylovMethod<T>* const method : methods)
+      of(method).update();
+    next_directions(methods);
   }
 
   IterationControl control() override {
@@ -75,9 +86,37 @@ public:
   }
 
 private:
+  static Cg& of(KrylovMethod<T>* method) { return static_cast<Cg&>(*method); }
+
+  void begin_cycle(IterationControl const& control, bool fresh) {
+    scalars_.begin(control, fresh);
+    if (fresh)
+      p_.set_zero();
+    kernels_.begin(system_.context, scalars_.data(), n_, system_.r, system_.inverse_diagonal(), scalars_.history(),
+                   scalars_.local());
+    scalars_.finish(kernels_, CgPass::begin);
+  }
+  ProductColumn<T> product_column() { return {p_.data(), q_.data(), &scalars_.data()->dot, scalars_.stop()}; }
+  void update() {
+    finish_direction(true);
+    kernels_.update(system_.context, scalars_.data(), n_, q_.data(), system_.r, system_.inverse_diagonal(), scalars_.history(),
+                    scalars_.local());
+    scalars_.finish(kernels_, CgPass::update);
+  }
+
+  void next_directions(std::span<KrylovMethod<T>* const> methods) {
+    if (system_.has_general_preconditioner()) {
+      std::array<PreconditionedColumn<T>, most_columns> columns;
+      for (std::size_t j = 0; j < methods.size(); ++j)
+        columns[j] = {of(methods[j]).system_.r, of(methods[j]).z_.data(), of(methods[j]).scalars_.stop()};
+      system_.preconditioner->apply_to_all(std::span(columns).first(methods.size()));
+    }
+    for (KrylovMethod<T>* const method : methods)
+      of(method).next_direction();
+  }
+  /// With z, where that is stored.
   void next_direction() {
     if (system_.has_general_preconditioner()) {
-      system_.preconditioner->apply(system_.r, z_.data(), scalars_.stop());
       kernels_.reduce_z(system_.context, scalars_.data(), n_, system_.r, z_.data(), scalars_.local());
       scalars_.finish(kernels_, CgPass::reduce_z);
     }

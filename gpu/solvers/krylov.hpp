@@ -58,6 +58,22 @@ public:
   virtual void begin(IterationControl const& control, bool fresh) = 0;
   /// Enqueues one iteration.
   virtual void iterate() = 0;
+
+  struct Beginning {
+    IterationControl control;
+    bool fresh;
+  };
+  /// `begin`, and `iterate`, of 1 to most_columns methods at once, this one the first of them. They are of one kind, on the same
+  /// operator and preconditioner, with a right-hand side each. Each does what it does alone; cg reads matrix and preconditioner
+  /// once for all where these can, and bicgstab takes one method after another.
+  virtual void begin_together(std::span<KrylovMethod* const> methods, std::span<Beginning const> beginnings) {
+    for (std::size_t j = 0; j < methods.size(); ++j)
+      methods[j]->begin(beginnings[j].control, beginnings[j].fresh);
+  }
+  virtual void iterate_together(std::span<KrylovMethod* const> methods) {
+    for (KrylovMethod* const method : methods)
+      method->iterate();
+  }
   [[nodiscard]] virtual IterationControl control() = 0;
   /// Relative residuals of the last iterations, history_capacity of them: that of iteration i at i % history_capacity.
   virtual void history(std::span<double> recent) = 0;

@@ -26,6 +26,8 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -46,13 +48,13 @@ struct MethodEntry {
   std::int64_t (*vectors)(PreconditionerForm);
 };
 
-constexpr std::array methods{
+constexpr std::array method_entries{
     MethodEntry{Method::cg, &make_cg<double>, &make_cg<DoubleDouble>, &cg_vectors},
     MethodEntry{Method::bicgstab, &make_bicgstab<double>, &make_bicgstab<DoubleDouble>, &bicgstab_vectors}};
-static_assert(methods.size() == Names<Method>::values.size(), "every method has its row");
+static_assert(method_entries.size() == Names<Method>::values.size(), "every method has its row");
 
 MethodEntry const& entry_of(Method method) {
-  return *std::find_if(methods.begin(), methods.end(), [&](MethodEntry const& m) { return m.method == method; });
+  return *std::find_if(method_entries.begin(), method_entries.end(), [&](MethodEntry const& m) { return m.method == method; });
 }
 
 template <class T>
@@ -147,6 +149,132 @@ struct KeptIterate {
   Vector<T> x{};
   std::int64_t iteration = 0;
 };
+
+/// Cycles of iterations in the arithmetic T on one right-hand side, in steps that several runs take together.
+template <class T>
+class Run {
+public:
+  virtual ~Run() = default;
+  [[nodiscard]] virtual KrylovMethod<T>& method() = 0;
+  /// A cycle is to begin with this.
+  [[nodiscard]] virtual typename KrylovMethod<T>::Beginning begin_cycle() = 0;
+  /// It has begun.
+  virtual void look_at_beginning() = 0;
+  /// Number of iterations to enqueue; 0 where the cycle ends. Iterations are enqueued in batches; after each, the host looks at
+  /// what happened. Where the state stops in the middle of a batch, the rest of it changes nothing.
+  [[nodiscard]] virtual std::int64_t next_batch() = 0;
+  /// The batch is enqueued.
+  virtual void look() = 0;
+  /// Nothing where another cycle is to follow.
+  [[nodiscard]] virtual std::optional<Outcome> end_cycle() = 0;
+  /// Iterations of the cycle so far.
+  [[nodiscard]] virtual std::int64_t iterations_of_cycle() const = 0;
+};
+
+/// Iterations of several methods at once, in lock step: method j takes counts[j] of them. On small systems they are launched as
+/// graphs, one for every set of methods that iterate together.
+template <class T>
+class LockStep {
+public:
+  LockStep(Context& context, bool may_be_graph) : context_(context), may_be_graph_(may_be_graph) {}
+
+  void run(std::vector<KrylovMethod<T>*> methods, std::vector<std::int64_t> counts, bool worth_graph) {
+    std::int64_t done = 0;
+    while (!methods.empty()) {
+      std::int64_t const count = *std::min_element(counts.begin(), counts.end()) - done;
+      enqueue(methods, count, worth_graph);
+      done += count;
+      for (std::size_t j = methods.size(); j-- > 0;)
+        if (counts[j] == done) {
+          methods.erase(methods.begin() + static_cast<std::ptrdiff_t>(j));
+          counts.erase(counts.begin() + static_cast<std::ptrdiff_t>(j));
+        }
+    }
+  }
+  /// A cycle has begun: what was captured before is of another one.
+  void forget_graph() {
+    graph_.reset();
+    captured_.clear();
+  }
+
+private:
+  void enqueue(std::vector<KrylovMethod<T>*> const& methods, std::int64_t count, bool worth_graph) {
+    auto const iterate = [&] { methods.front()->iterate_together(methods); };
+    if (may_be_graph_ && worth_graph && captured_ != methods) {
+      captured_ = methods;
+      graph_ = kernels_for<GraphKernels>(context_).capture(context_, [&] {
+        for (std::int64_t i = 0; i < iterations_of_graph; ++i)
+          iterate();
+      });
+    }
+    std::int64_t enqueued = 0;
+    if (graph_ != nullptr && captured_ == methods)
+      for (; enqueued + iterations_of_graph <= count; enqueued += iterations_of_graph)
+        graph_->launch();
+    for (; enqueued < count; ++enqueued)
+      iterate();
+  }
+
+  Context& context_;
+  bool may_be_graph_;
+  std::unique_ptr<Graph> graph_;
+  std::vector<KrylovMethod<T>*> captured_;  ///< that the graph is of, or for which there is none
+};
+
+/// Takes all runs to their ends, in lock step. Every run has its own scalars and stops by its own criterion, and is left out from
+/// the batch after that; until then its kernels change nothing. What it does depends on no other run.
+template <class T>
+std::vector<Outcome> run_together(std::span<Run<T>* const> runs, Context& context, bool may_be_graph) {
+  std::vector<Outcome> outcomes(runs.size());
+  std::vector<std::size_t> active(runs.size());
+  std::iota(active.begin(), active.end(), std::size_t{0});
+  std::vector<bool> in_cycle(runs.size(), false);
+  LockStep<T> lock_step(context, may_be_graph);
+  while (!active.empty()) {
+    std::vector<KrylovMethod<T>*> methods;
+    std::vector<typename KrylovMethod<T>::Beginning> beginnings;
+    for (std::size_t const j : active)
+      if (!in_cycle[j]) {
+        methods.push_back(&runs[j]->method());
+        beginnings.push_back(runs[j]->begin_cycle());
+      }
+    if (!methods.empty()) {
+      lock_step.forget_graph();
+      methods.front()->begin_together(methods, beginnings);
+      for (std::size_t const j : active)
+        if (!in_cycle[j]) {
+          runs[j]->look_at_beginning();
+          in_cycle[j] = true;
+        }
+    }
+    methods.clear();
+    std::vector<std::int64_t> counts;
+    std::vector<std::size_t> iterating, still;
+    bool worth_graph = true;
+    for (std::size_t const j : active)
+      if (std::int64_t const count = runs[j]->next_batch(); count > 0) {
+        methods.push_back(&runs[j]->method());
+        counts.push_back(count);
+        iterating.push_back(j);
+        worth_graph = worth_graph && runs[j]->iterations_of_cycle() >= iterations_before_graph;
+      } else {
+        in_cycle[j] = false;
+      }
+    lock_step.run(methods, counts, worth_graph);
+    for (std::size_t const j : iterating)
+      runs[j]->look();
+    for (std::size_t const j : active) {
+      if (!in_cycle[j])
+        if (std::optional<Outcome> const outcome = runs[j]->end_cycle()) {
+          outcomes[j] = *outcome;
+          continue;
+        }
+      still.push_back(j);
+    }
+    active = still;
+  }
+  return outcomes;
+}
 
 /// One call of solve: b, x and the residual of x in the arithmetic X, and cycles of iterations on them.
 template <class X>
@@ -252,95 +380,19 @@ public:
     }
   }
 
-  /// Cycles of iterations in the arithmetic T, until x is good enough or they get no further.
+  /// Cycles of iterations in the arithmetic T on each of several right-hand sides of one system, until x is good enough or they get
+  /// no further. They share the setup of the preconditioner.
   template <class T>
-  Outcome run(LinearOperator<T> const& a) {
-    constexpr bool same = std::is_same_v<T, X>;
-    Vector<T> d(context_, same ? 0 : n_);
-    d.set_zero();
-    std::unique_ptr<Preconditioner<T>> const preconditioner = setup_ != nullptr ? setup_->applied_in(T(0)) : nullptr;
-    GatheredSum<T> sum(context_, options_.ranks);
-    KrylovSystem<T> const system{a,          preconditioner.get(), context_,     options_.constant_null_space,
-                                 inner_x(d), inner_r<T>(),         sum.or_null()};
-    auto const method = make_method<T>(options_.method, system);
-    std::int64_t const steps = preconditioner != nullptr ? preconditioner->dependent_steps() : 0;
-    // The slowest rank decides for all.
-    auto const bytes_of_iteration = static_cast<double>(method->bytes_per_iteration());
-    BatchSize const batch(history_capacity, nominal_seconds(context_.backend(),
-                                                            static_cast<std::int64_t>(max_over(options_.ranks, bytes_of_iteration)),
-                                                            products_per_iteration(options_.method) * steps));
-    KeptIterate<T> kept{norm_of_zero_};
-    std::int64_t const before_run = result_.iterations;
-    double const bytes_before = bytes_;
-    double const tolerance = options_.tolerance * b_norm_;
-    double goal = tolerance;  // less, where rows with small entries need it
-    bool fresh = true;
-    double trust = unit_roundoff<T> * range_.largest * (same ? 0.125 : cycle_drift);
-    for (;;) {
-      double const before = norm_, weighted_before = weighted_residual_;
-      if (!same)  // x stays as it is while d is iterated on
-        kept = {before, std::move(kept.x), result_.iterations};
-      IterationControl control;
-      control.growth = 1 / unit_roundoff<T>;
-      control.n = n_of_all_;
-      control.iteration = result_.iterations;
-      control.stagnation_window = stagnation_window(n_of_all_);
-      control.b_norm = b_norm_;
-      control.target = same ? goal : std::max(goal, cycle_fall * before);
-      // Rounding x alone leaves about unit_roundoff max |a_ii| ||x||, so far less is not to be believed.
-      control.trust = trust;
-      control.trust_below = same ? std::numeric_limits<double>::infinity() : least_fall * before;
-      bool const interrupted = !iterate(*method, control, fresh, batch, system.x, kept);
-      auto const bytes = static_cast<double>(method->bytes_per_iteration());
-      bytes_ = bytes_before + bytes * static_cast<double>(result_.iterations - before_run);
-      result_.bytes_per_iteration = result_.iterations > 0 ? bytes_ / static_cast<double>(result_.iterations) : bytes;
-      auto const state = static_cast<CycleState>(control.stop);
-      bool dropped = false;
-      if constexpr (!same) {
-        // What a cycle has found that leaves more than there was is worth nothing.
-        dropped = !(control.norm < before);
-        if (kept.norm < before && !(control.norm <= kept.norm)) {
-          dropped = false;
-          kernels_for<VectorKernels<T>>(context_).copy(context_, n_, kept.x.data(), d.data());
-          control.norm = kept.norm;
-          result_.residual_recursive = result_.history.back() = kept.norm / b_norm_;
-        } else if (dropped) {
-          d.set_zero();
-          result_.residual_recursive = result_.history.back() = before / b_norm_;
-        }
-        add_to_x(d, kept, before);
-      } else
-        compute_residual();
-      if (norm_ <= residual_slack * tolerance) {
-        if (!weighted_)
-          return {SolverStatus::converged, ""};
-        weighted_residual_ = weighted_norm(high(r_.data())) / weighted_b_norm_;
-        if (weighted_residual_ <= residual_slack * options_.tolerance)
-          return {SolverStatus::converged, ""};
-        goal = std::min(goal, norm_ * std::clamp(options_.tolerance / weighted_residual_, most_lowering, least_lowering));
-      }
-      if (interrupted)
-        return with_best({SolverStatus::interrupted, "interrupted " + reached()}, kept);
-      if (state == CycleState::running)
-        return with_best({SolverStatus::max_iterations,
-                          "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + reached() + weak_rows()},
-                         kept);
-      // The directions that were kept may be to blame.
-      if (dropped && !fresh) {
-        fresh = true;
-        continue;
-      }
-      // Small as it is, the recursion was right.
-      bool const reliable = same && state == CycleState::unreliable && norm_ <= residual_slack * control.norm;
-      if (reliable)
-        trust *= next_look;
-      bool const hopeless = state == CycleState::diverged || (state == CycleState::breakdown && !method->may_restart());
-      bool const nearer = norm_ <= progress * before || weighted_residual_ < progress * weighted_before;
-      if (hopeless || !(reliable || nearer))
-        return with_best(no_further(state, *method), kept);
-      fresh = (state != CycleState::converged && state != CycleState::unreliable) ||
-              !(std::abs(norm_ - control.norm) <= small_drift * control.norm);
+  static std::vector<Outcome> run(std::span<Solve* const> solves, LinearOperator<T> const& a) {
+    Solve& first = *solves.front();
+    std::unique_ptr<Preconditioner<T>> const preconditioner = first.setup_ != nullptr ? first.setup_->applied_in(T(0)) : nullptr;
+    std::vector<std::unique_ptr<Cycles<T>>> cycles;
+    std::vector<Run<T>*> runs;
+    for (Solve* const solve : solves) {
+      cycles.push_back(std::make_unique<Cycles<T>>(*solve, a, preconditioner.get()));
+      runs.push_back(cycles.back().get());
     }
+    return run_together<T>(runs, first.context_, first.options_.ranks.get().is_alone() && first.n_ <= rows_worth_graph);
   }
 
   /// Gives the solution away, in the caller's scale; `low` gets its low parts in DoubleDouble, or none.
@@ -456,56 +508,185 @@ private:
     return outcome;
   }
 
-  /// A cycle, to its end or the last iteration allowed; false after an interrupt. Iterations are enqueued in batches; after each,
-  /// the host looks at what happened. Where the state stops in the middle of a batch, the rest of it changes nothing.
+  /// See Run.
   template <class T>
-  bool iterate(KrylovMethod<T>& method, IterationControl& control, bool fresh, BatchSize const& batch, Pointer<T> x,
-               KeptIterate<T>& kept) {
-    std::array<double, history_capacity> recent;
-    ++result_.cycles;
-    method.begin(control, fresh);
-    control = method.control();
-    method.history(recent);
-    result_.history.resize(static_cast<std::size_t>(control.iteration) + 1);
-    result_.residual_recursive = result_.history.back() = recent[control.iteration % history_capacity];
-    std::int64_t const first = control.iteration;
-    std::unique_ptr<Graph> graph;
-    bool tried_graph = false;
-    while (control.stop == 0 && control.iteration < options_.max_iterations) {
-      if (any_of_ranks(options_.ranks, interrupt_requested()))
-        return false;
-      std::int64_t const before = control.iteration;
-      std::int64_t const count = std::min(batch.next(before), options_.max_iterations - before);
-      if (!tried_graph && options_.ranks.get().is_alone() && n_ <= rows_worth_graph && before >= first + iterations_before_graph) {
-        tried_graph = true;
-        graph = kernels_for<GraphKernels>(context_).capture(context_, [&] {
-          for (std::int64_t i = 0; i < iterations_of_graph; ++i)
-            method.iterate();
-        });
+  class Cycles final : public Run<T> {
+    static constexpr bool same = std::is_same_v<T, X>;
+
+  public:
+    Cycles(Solve& solve, LinearOperator<T> const& a, Preconditioner<T>* preconditioner)
+        : solve_(solve),
+          result_(solve.result_),
+          options_(solve.options_),
+          d_(solve.context_, same ? 0 : solve.n_),
+          sum_(solve.context_, options_.ranks),
+          system_{a,
+                  preconditioner,
+                  solve.context_,
+                  options_.constant_null_space,
+                  solve.template inner_x<T>(d_),
+                  solve.template inner_r<T>(),
+                  sum_.or_null()},
+          method_(make_method<T>(options_.method, system_)),
+          batch_(batch_size(preconditioner)),
+          kept_{solve.norm_of_zero_},
+          iterations_before_(result_.iterations),
+          bytes_before_(solve.bytes_),
+          tolerance_(options_.tolerance * solve.b_norm_),
+          goal_(tolerance_),
+          trust_(unit_roundoff<T> * solve.range_.largest * (same ? 0.125 : cycle_drift)) {
+      d_.set_zero();
+    }
+
+    KrylovMethod<T>& method() override { return *method_; }
+
+    typename KrylovMethod<T>::Beginning begin_cycle() override {
+      before_ = solve_.norm_;
+      weighted_before_ = solve_.weighted_residual_;
+      if (!same)  // x stays as it is while d is iterated on
+        kept_ = {before_, std::move(kept_.x), result_.iterations};
+      control_ = {};
+      control_.growth = 1 / unit_roundoff<T>;
+      control_.n = solve_.n_of_all_;
+      control_.iteration = result_.iterations;
+      control_.stagnation_window = stagnation_window(solve_.n_of_all_);
+      control_.b_norm = solve_.b_norm_;
+      control_.target = same ? goal_ : std::max(goal_, cycle_fall * before_);
+      // Rounding x alone leaves about unit_roundoff max |a_ii| ||x||, so far less is not to be believed.
+      control_.trust = trust_;
+      control_.trust_below = same ? std::numeric_limits<double>::infinity() : least_fall * before_;
+      interrupted_ = false;
+      ++result_.cycles;
+      return {control_, fresh_};
+    }
+
+    void look_at_beginning() override {
+      std::array<double, history_capacity> recent;
+      control_ = method_->control();
+      method_->history(recent);
+      result_.history.resize(static_cast<std::size_t>(control_.iteration) + 1);
+      result_.residual_recursive = result_.history.back() = recent[control_.iteration % history_capacity];
+      first_iteration_ = control_.iteration;
+    }
+
+    std::int64_t next_batch() override {
+      if (control_.stop != 0 || control_.iteration >= options_.max_iterations)
+        return 0;
+      if (any_of_ranks(options_.ranks, interrupt_requested())) {
+        interrupted_ = true;
+        return 0;
       }
-      std::int64_t enqueued = 0;
-      if (graph != nullptr)
-        for (; enqueued + iterations_of_graph <= count; enqueued += iterations_of_graph)
-          graph->launch();
-      for (; enqueued < count; ++enqueued)
-        method.iterate();
-      control = method.control();
-      method.history(recent);
-      for (std::int64_t i = before + 1; i <= control.iteration; ++i)
+      return std::min(batch_.next(control_.iteration), options_.max_iterations - control_.iteration);
+    }
+
+    void look() override {
+      std::array<double, history_capacity> recent;
+      std::int64_t const before = control_.iteration;
+      control_ = method_->control();
+      method_->history(recent);
+      for (std::int64_t i = before + 1; i <= control_.iteration; ++i)
         result_.history.push_back(recent[i % history_capacity]);
-      result_.iterations = control.iteration;
+      result_.iterations = control_.iteration;
       result_.residual_recursive = result_.history.back();
-      if (control.stop == 0 && control.norm < kept.norm && control.iteration >= kept.iteration + iterations_between_copies) {
-        keep<T>(x, kept);
-        kept.norm = control.norm;
-        kept.iteration = control.iteration;
+      if (control_.stop == 0 && control_.norm < kept_.norm && control_.iteration >= kept_.iteration + iterations_between_copies) {
+        solve_.template keep<T>(system_.x, kept_);
+        kept_.norm = control_.norm;
+        kept_.iteration = control_.iteration;
       }
       if (options_.monitor)
-        options_.monitor(control.iteration, result_.history.back());
+        options_.monitor(control_.iteration, result_.history.back());
     }
-    result_.residual_recursive = result_.history.back();
-    return true;
-  }
+
+    std::int64_t iterations_of_cycle() const override { return control_.iteration - first_iteration_; }
+
+    std::optional<Outcome> end_cycle() override {
+      if (!interrupted_)
+        result_.residual_recursive = result_.history.back();
+      auto const bytes = static_cast<double>(method_->bytes_per_iteration());
+      solve_.bytes_ = bytes_before_ + bytes * static_cast<double>(result_.iterations - iterations_before_);
+      result_.bytes_per_iteration = result_.iterations > 0 ? solve_.bytes_ / static_cast<double>(result_.iterations) : bytes;
+      auto const state = static_cast<CycleState>(control_.stop);
+      double const before = before_;
+      double& norm = solve_.norm_;
+      bool dropped = false;
+      if constexpr (!same) {
+        // What a cycle has found that leaves more than there was is worth nothing.
+        dropped = !(control_.norm < before);
+        if (kept_.norm < before && !(control_.norm <= kept_.norm)) {
+          dropped = false;
+          kernels_for<VectorKernels<T>>(solve_.context_).copy(solve_.context_, solve_.n_, kept_.x.data(), d_.data());
+          control_.norm = kept_.norm;
+          result_.residual_recursive = result_.history.back() = kept_.norm / solve_.b_norm_;
+        } else if (dropped) {
+          d_.set_zero();
+          result_.residual_recursive = result_.history.back() = before / solve_.b_norm_;
+        }
+        solve_.add_to_x(d_, kept_, before);
+      } else
+        solve_.compute_residual();
+      double& weighted = solve_.weighted_residual_;
+      if (norm <= residual_slack * tolerance_) {
+        if (!solve_.weighted_)
+          return Outcome{SolverStatus::converged, ""};
+        weighted = solve_.weighted_norm(high(solve_.r_.data())) / solve_.weighted_b_norm_;
+        if (weighted <= residual_slack * options_.tolerance)
+          return Outcome{SolverStatus::converged, ""};
+        goal_ = std::min(goal_, norm * std::clamp(options_.tolerance / weighted, most_lowering, least_lowering));
+      }
+      if (interrupted_)
+        return solve_.with_best({SolverStatus::interrupted, "interrupted " + solve_.reached()}, kept_);
+      if (state == CycleState::running)
+        return solve_.with_best(
+            {SolverStatus::max_iterations,
+             "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + solve_.reached() + solve_.weak_rows()},
+            kept_);
+      // The directions that were kept may be to blame.
+      if (dropped && !fresh_) {
+        fresh_ = true;
+        return std::nullopt;
+      }
+      // Small as it is, the recursion was right.
+      bool const reliable = same && state == CycleState::unreliable && norm <= residual_slack * control_.norm;
+      if (reliable)
+        trust_ *= next_look;
+      bool const hopeless = state == CycleState::diverged || (state == CycleState::breakdown && !method_->may_restart());
+      bool const nearer = norm <= progress * before || weighted < progress * weighted_before_;
+      if (hopeless || !(reliable || nearer))
+        return solve_.with_best(solve_.no_further(state, *method_), kept_);
+      fresh_ = (state != CycleState::converged && state != CycleState::unreliable) ||
+               !(std::abs(norm - control_.norm) <= small_drift * control_.norm);
+      return std::nullopt;
+    }
+
+  private:
+    [[nodiscard]] BatchSize batch_size(Preconditioner<T> const* preconditioner) const {
+      std::int64_t const steps = preconditioner != nullptr ? preconditioner->dependent_steps() : 0;
+      // The slowest rank decides for all.
+      auto const bytes = static_cast<std::int64_t>(max_over(options_.ranks, static_cast<double>(method_->bytes_per_iteration())));
+      return {history_capacity, nominal_seconds(solve_.context_.backend(), bytes, products_per_iteration(options_.method) * steps)};
+    }
+
+    Solve& solve_;
+    SolverResult& result_;
+    SolverOptions const& options_;
+    Vector<T> d_;  ///< the part of x that is iterated on, in a lesser arithmetic than that of x
+    GatheredSum<T> sum_;
+    KrylovSystem<T> system_;
+    std::unique_ptr<KrylovMethod<T>> method_;
+    BatchSize batch_;
+    KeptIterate<T> kept_;
+    std::int64_t iterations_before_;  ///< this run
+    double bytes_before_;
+    double tolerance_;
+    double goal_;  ///< less, where rows with small entries need it
+    double trust_;
+    bool fresh_ = true;
+    // Of the cycle:
+    IterationControl control_;
+    double before_ = 0, weighted_before_ = 0;
+    std::int64_t first_iteration_ = 0;
+    bool interrupted_ = false;
+  };
 
   [[nodiscard]] std::string reached() const {
     return "after " + std::to_string(result_.iterations) + " iterations, with a relative residual of " +
@@ -638,16 +819,18 @@ std::int64_t bytes_per_iteration(Method method, std::int64_t n_rows, std::int64_
   return products_per_iteration(method) * bytes_per_product + 64 * n_rows;
 }
 
-/// Runs with one preconditioner and one precision after another, until one converges or there is no other to try. Unless the
-/// options say `automatic` that is one run.
-class Attempts {
+/// What all right-hand sides of one matrix share: its main diagonal, the preconditioners to try, and the one made last.
+class SharedSetup {
 public:
-  Attempts(MultiPrecisionOperator const& a, Array<double> const& b, SolverOptions const& options, SolverResult& result)
+  struct Trial {
+    PreconditionerKind kind{};
+    std::int64_t last_iteration = 0;
+  };
+
+  SharedSetup(MultiPrecisionOperator const& a, SolverOptions const& options)
       : a_(a),
         context_(a.context()),
-        b_(b),
         options_(options),
-        result_(result),
         range_(a, context_, options.ranks),
         weights_(weights_of_rows(a, context_, range_)) {
     std::int64_t const limit = options.max_iterations;
@@ -657,58 +840,42 @@ public:
       choose();
     else
       plan_.push_back({options.preconditioner, limit});
-    precision_ = options.precision != Precision::automatic       ? options.precision
-                 : options.tolerance < least_tolerance_of_double ? Precision::refined
-                                                                 : Precision::double_;
   }
 
-  /// x and x_low get the solution and its low parts, if it has any.
-  void run(Array<double>& x, Array<double>& x_low) {
-    for (std::size_t i = 0; i < plan_.size(); ++i) {
-      Outcome outcome = attempt(plan_[i]);
-      if (outcome.status == SolverStatus::stagnated && options_.precision == Precision::automatic &&
-          precision_ == Precision::double_ && result_.residual_recursive < progress_of_double) {
-        precision_ = Precision::refined;
-        std::string const found = state("double precision got no further");
-        try {
-          outcome = attempt(plan_[i]);
-          result_.notes.push_back(found + "; went on as refined");
-        } catch (OutOfMemoryError const& error) {  // what double has found counts
-          if (!options_.ranks.get().is_alone())
-            throw;
-          precision_ = Precision::double_;
-          outcome.reason += "; refined was not tried: " + std::string(error.what());
-        }
+  [[nodiscard]] MultiPrecisionOperator const& a() const { return a_; }
+  [[nodiscard]] SolverOptions const& options() const { return options_; }
+  [[nodiscard]] DiagonalRange const& range() const { return range_; }
+  [[nodiscard]] Array<double> const& weights() const { return weights_; }
+  [[nodiscard]] std::vector<Trial> const& plan() const { return plan_; }
+  [[nodiscard]] std::vector<PreconditionerEstimate> const& estimates() const { return estimates_; }
+  [[nodiscard]] PreconditionerSetup const* setup() const { return setup_.get(); }
+
+  /// Makes the preconditioner of `options`, where it is not there. Returns why there is none, or an empty text. `result` gets the
+  /// seconds if it is made now, and what there is to tell of it.
+  std::string make(SolverOptions const& options, PreconditionerOptions const& of_preconditioner, SolverResult& result) {
+    if (!made_ || made_kind_ != options.preconditioner) {
+      auto const start = Clock::now();
+      setup_.reset();
+      made_ = false;
+      try {
+        setup_ = make_preconditioner(a_, of_preconditioner);
+      } catch (OutOfMemoryError const& error) {  // `automatic` has another one
+        if (options_.preconditioner != PreconditionerKind::automatic || !options_.ranks.get().is_alone())
+          throw;
+        return error.what();
       }
-      result_.status = outcome.status;
-      result_.reason = outcome.reason;
-      // Where cg itself meets a negative curvature no other preconditioner helps.
-      bool const indefinite = outcome.status == SolverStatus::breakdown && needs_symmetry(options_.method) &&
-                              entry_of(plan_[i].kind).form != PreconditionerForm::general;
-      bool const over = outcome.status == SolverStatus::converged || outcome.status == SolverStatus::interrupted || indefinite ||
-                        result_.iterations >= options_.max_iterations;
-      if (over || i + 1 == plan_.size())
-        break;
-      std::string const found =
-          outcome.status == SolverStatus::max_iterations ? " took longer than expected" : " failed: " + outcome.reason;
-      result_.notes.push_back(state("the preconditioner " + std::string(name_of(plan_[i].kind)) + found) + "; went on with " +
-                              std::string(name_of(plan_[i + 1].kind)));
+      made_ = true;
+      made_kind_ = options.preconditioner;
+      context_.synchronize();
+      result.setup_seconds += seconds_since(start);
     }
-    result_.precision = precision_;
-    if (take_solution_) {
-      take_solution_(x, x_low);
-      return;
-    }
-    x = zeros(context_, a_.n_rows());  // no iteration was begun
-    x_low = {};
+    result.ordering = setup_ != nullptr ? setup_->ordering() : Ordering::automatic;
+    result.levels = setup_ != nullptr ? setup_->levels() : 0;
+    result.multigrid_levels = setup_ != nullptr ? setup_->multigrid_levels() : std::vector<MultigridLevelSummary>{};
+    return first_message(options_.ranks, setup_ != nullptr ? setup_->failure() : "");
   }
 
 private:
-  struct Trial {
-    PreconditionerKind kind{};
-    std::int64_t last_iteration = 0;
-  };
-
   void choose() {
     SystemTraits traits;
     traits.backend = context_.backend();
@@ -736,14 +903,14 @@ private:
     traits.bytes_per_iteration = bytes_per_iteration(options_.method, traits.n_rows, bytes);
     traits.digits = -std::log10(options_.tolerance);
     traits.diagonal_span = range_.span;
-    result_.estimates = choose_preconditioner(traits);
-    for (PreconditionerEstimate const& estimate : result_.estimates)
+    estimates_ = choose_preconditioner(traits);
+    for (PreconditionerEstimate const& estimate : estimates_)
       if (estimate.refusal.empty())
         plan_.push_back({estimate.kind, options_.max_iterations});
     // The first gives way when it has taken what the second was predicted to take, and long enough to be judged; then the second,
     // if it does not converge either, to the first.
     if (plan_.size() > 1) {
-      PreconditionerEstimate const &first = result_.estimates[0], &second = result_.estimates[1];
+      PreconditionerEstimate const &first = estimates_[0], &second = estimates_[1];
       auto const iterations_in = [&](double seconds) {
         return static_cast<std::int64_t>(std::min(seconds / std::max(first.iteration_seconds, 1e-12), 1e9));
       };
@@ -757,55 +924,158 @@ private:
     }
   }
 
-  Outcome attempt(Trial const& trial) {
-    SolverOptions& options = now_ = options_;
-    options.preconditioner = trial.kind;
-    options.precision = precision_;
-    options.max_iterations = trial.last_iteration;
-    result_.preconditioner = trial.kind;
-    PreconditionerOptions const of_preconditioner = preconditioner_options(options);
-    if (!made_ || made_kind_ != trial.kind) {
-      auto const start = Clock::now();
-      setup_.reset();
-      made_ = false;
-      try {
-        setup_ = make_preconditioner(a_, of_preconditioner);
-      } catch (OutOfMemoryError const& error) {  // `automatic` has another one
-        if (options_.preconditioner != PreconditionerKind::automatic || !options_.ranks.get().is_alone())
-          throw;
-        return not_begun(error.what());
+  MultiPrecisionOperator const& a_;
+  Context& context_;
+  SolverOptions const& options_;
+  DiagonalRange range_;
+  Array<double> weights_;  ///< see weights_of_rows
+  std::vector<PreconditionerEstimate> estimates_;
+  std::vector<Trial> plan_;
+  std::unique_ptr<PreconditionerSetup> setup_;
+  bool made_ = false;
+  PreconditionerKind made_kind_{};
+};
+
+/// One right-hand side: runs with one preconditioner and one precision after another, until one converges or there is no other to
+/// try. Unless the options say `automatic` that is one run. The first one may be taken together with those of others.
+class Attempts {
+public:
+  Attempts(SharedSetup& shared, Array<double> const& b, SolverResult& result)
+      : shared_(shared),
+        a_(shared.a()),
+        context_(a_.context()),
+        b_(b),
+        options_(shared.options()),
+        result_(result),
+        precision_(options_.precision != Precision::automatic       ? options_.precision
+                   : options_.tolerance < least_tolerance_of_double ? Precision::refined
+                                                                    : Precision::double_) {
+    result_.estimates = shared.estimates();
+  }
+
+  /// The first attempts of all, in lock step. All are of one SharedSetup.
+  static void first_attempts(std::span<Attempts* const> all) {
+    std::vector<Outcome> const outcomes = attempt(all, all.front()->shared_.plan().front());
+    for (std::size_t j = 0; j < all.size(); ++j)
+      all[j]->first_ = outcomes[j];
+  }
+
+  /// The other attempts, if there are any. x and x_low get the solution and its low parts, if it has any.
+  void finish(Array<double>& x, Array<double>& x_low) {
+    std::vector<Trial> const& plan = shared_.plan();
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      Outcome outcome = i == 0 ? first_ : attempt(plan[i]);
+      if (outcome.status == SolverStatus::stagnated && options_.precision == Precision::automatic &&
+          precision_ == Precision::double_ && result_.residual_recursive < progress_of_double) {
+        precision_ = Precision::refined;
+        std::string const found = state("double precision got no further");
+        try {
+          outcome = attempt(plan[i]);
+          result_.notes.push_back(found + "; went on as refined");
+        } catch (OutOfMemoryError const& error) {  // what double has found counts
+          if (!options_.ranks.get().is_alone())
+            throw;
+          precision_ = Precision::double_;
+          outcome.reason += "; refined was not tried: " + std::string(error.what());
+        }
       }
-      made_ = true;
-      made_kind_ = trial.kind;
-      context_.synchronize();
-      result_.setup_seconds += seconds_since(start);
-      result_.ordering = setup_ != nullptr ? setup_->ordering() : Ordering::automatic;
-      result_.levels = setup_ != nullptr ? setup_->levels() : 0;
-      result_.multigrid_levels = setup_ != nullptr ? setup_->multigrid_levels() : std::vector<MultigridLevelSummary>{};
+      result_.status = outcome.status;
+      result_.reason = outcome.reason;
+      // Where cg itself meets a negative curvature no other preconditioner helps.
+      bool const indefinite = outcome.status == SolverStatus::breakdown && needs_symmetry(options_.method) &&
+                              entry_of(plan[i].kind).form != PreconditionerForm::general;
+      bool const over = outcome.status == SolverStatus::converged || outcome.status == SolverStatus::interrupted || indefinite ||
+                        result_.iterations >= options_.max_iterations;
+      if (over || i + 1 == plan.size())
+        break;
+      std::string const found =
+          outcome.status == SolverStatus::max_iterations ? " took longer than expected" : " failed: " + outcome.reason;
+      result_.notes.push_back(state("the preconditioner " + std::string(name_of(plan[i].kind)) + found) + "; went on with " +
+                              std::string(name_of(plan[i + 1].kind)));
     }
-    if (std::string const failure = first_message(options_.ranks, setup_ != nullptr ? setup_->failure() : ""); !failure.empty())
-      return not_begun(failure);
-    require_memory(context_, vector_bytes(a_.n_rows(), of_preconditioner, options), "the solver's vectors",
-                   "use a format that takes less, a coarser mesh, or the cpu backend");
-    LinearOperator<double> const& in_double = a_;
-    LinearOperator<DoubleDouble> const& extended = a_;
-    switch (precision_) {
+    result_.precision = precision_;
+    if (take_solution_) {
+      take_solution_(x, x_low);
+      return;
+    }
+    x = zeros(context_, a_.n_rows());  // no iteration was begun
+    x_low = {};
+  }
+
+private:
+  using Trial = SharedSetup::Trial;
+
+  Outcome attempt(Trial const& trial) {
+    Attempts* const alone = this;
+    return attempt(std::span(&alone, 1), trial).front();
+  }
+
+  static std::vector<Outcome> attempt(std::span<Attempts* const> all, Trial const& trial) {
+    std::vector<Outcome> outcomes(all.size());
+    std::vector<Attempts*> begun;
+    std::vector<std::size_t> places;
+    for (std::size_t j = 0; j < all.size(); ++j)
+      if (std::string const failure = all[j]->prepare(trial); failure.empty()) {
+        begun.push_back(all[j]);
+        places.push_back(j);
+      } else {
+        outcomes[j] = all[j]->not_begun(failure);
+      }
+    if (begun.empty())
+      return outcomes;
+    Attempts const& first = *begun.front();
+    require_memory(first.context_,
+                   std::ssize(begun) * vector_bytes(first.a_.n_rows(), preconditioner_options(first.now_), first.now_),
+                   "the solver's vectors", "use a format that takes less, a coarser mesh, or the cpu backend");
+    LinearOperator<double> const& in_double = first.a_;
+    LinearOperator<DoubleDouble> const& extended = first.a_;
+    std::vector<Outcome> of_begun;
+    switch (first.precision_) {
     case Precision::double_double:
-      return iterate(extended, [&](Solve<DoubleDouble>& solve) { return solve.run(extended); });
+      of_begun = iterate(begun, extended,
+                         [&](std::span<Solve<DoubleDouble>* const> solves) { return Solve<DoubleDouble>::run(solves, extended); });
+      break;
     case Precision::refined:
-      return iterate(extended, [&](Solve<DoubleDouble>& solve) { return solve.run(in_double); });
+      of_begun = iterate(begun, extended,
+                         [&](std::span<Solve<DoubleDouble>* const> solves) { return Solve<DoubleDouble>::run(solves, in_double); });
+      break;
     case Precision::mixed:
-      return iterate(extended, [&](Solve<DoubleDouble>& solve) {
-        Outcome const outcome = solve.run(in_double);
-        if (outcome.status != SolverStatus::stagnated && outcome.status != SolverStatus::breakdown &&
-            outcome.status != SolverStatus::diverged)
-          return outcome;
-        result_.extended_from = result_.iterations;
-        return solve.run(extended);
+      of_begun = iterate(begun, extended, [&](std::span<Solve<DoubleDouble>* const> solves) {
+        std::vector<Outcome> result = Solve<DoubleDouble>::run(solves, in_double);
+        std::vector<Solve<DoubleDouble>*> stalled;
+        std::vector<std::size_t> of_stalled;
+        for (std::size_t j = 0; j < result.size(); ++j)
+          if (result[j].status == SolverStatus::stagnated || result[j].status == SolverStatus::breakdown ||
+              result[j].status == SolverStatus::diverged) {
+            begun[j]->result_.extended_from = begun[j]->result_.iterations;
+            stalled.push_back(solves[j]);
+            of_stalled.push_back(j);
+          }
+        if (!stalled.empty()) {
+          std::vector<Outcome> const later = Solve<DoubleDouble>::run(stalled, extended);
+          for (std::size_t k = 0; k < later.size(); ++k)
+            result[of_stalled[k]] = later[k];
+        }
+        return result;
       });
+      break;
     default:
-      return iterate(in_double, [&](Solve<double>& solve) { return solve.run(in_double); });
+      of_begun =
+          iterate(begun, in_double, [&](std::span<Solve<double>* const> solves) { return Solve<double>::run(solves, in_double); });
     }
+    for (std::size_t k = 0; k < places.size(); ++k)
+      outcomes[places[k]] = of_begun[k];
+    return outcomes;
+  }
+
+  /// Makes the preconditioner where it is not there; returns why it cannot be.
+  std::string prepare(Trial const& trial) {
+    now_ = options_;
+    now_.preconditioner = trial.kind;
+    now_.precision = precision_;
+    now_.max_iterations = trial.last_iteration;
+    result_.preconditioner = trial.kind;
+    return shared_.make(now_, preconditioner_options(now_), result_);
   }
 
   Outcome not_begun(std::string const& why) {
@@ -816,31 +1086,48 @@ private:
     return {SolverStatus::breakdown, why};
   }
 
-  /// One run from where the last one ended.
+  /// One run of each, from where its last one ended.
   template <class X, class Cycles>
-  Outcome iterate(LinearOperator<X> const& a, Cycles const& cycles) {
-    auto solve = std::make_shared<Solve<X>>(a, b_, now_, setup_.get(), a_, range_, weights_, context_, result_);
+  static std::vector<Outcome> iterate(std::span<Attempts* const> all, LinearOperator<X> const& a, Cycles const& cycles) {
+    std::vector<std::shared_ptr<Solve<X>>> solves;
+    std::vector<Solve<X>*> pointers;
+    for (Attempts* const one : all) {
+      auto const solve = std::make_shared<Solve<X>>(a, one->b_, one->now_, one->shared_.setup(), one->a_, one->shared_.range(),
+                                                    one->shared_.weights(), one->context_, one->result_);
+      solves.push_back(solve);
+      pointers.push_back(solve.get());
+    }
     auto const start = Clock::now();
+    for (std::size_t j = 0; j < all.size(); ++j)
+      all[j]->begin(*solves[j]);
+    std::vector<Outcome> outcomes = cycles(std::span<Solve<X>* const>(pointers));
+    for (std::size_t j = 0; j < all.size(); ++j) {
+      Attempts& one = *all[j];
+      one.result_.tolerance = one.now_.tolerance;
+      if (one.result_.discretization_error >= 0)
+        one.result_.algebraic_error = solves[j]->algebraic_error().energy;
+      one.take_x_ = [solve = solves[j]] { return solve->take_x(); };
+      one.take_solution_ = [solve = solves[j]](Array<double>& x, Array<double>& x_low) { solve->solution(x, x_low); };
+    }
+    double const seconds = seconds_since(start);
+    for (Attempts* const one : all)
+      one->result_.seconds += seconds;
+    return outcomes;
+  }
+  template <class X>
+  void begin(Solve<X>& solve) {
     if (take_x_) {
       Vector<double> x = take_x_();
       take_solution_ = nullptr;  // frees what it holds
       take_x_ = nullptr;
-      solve->start_from(std::move(x));
+      solve.start_from(std::move(x));
     } else if (now_.initial == InitialGuess::nested) {
-      double const tolerance = solve->start_nested();
+      double const tolerance = solve.start_nested();
       if (now_.to_discretization && tolerance > 0)
         now_.tolerance = tolerance;
     } else if (now_.initial == InitialGuess::neighbour && now_.start != nullptr) {
-      result_.began_at_start = solve->start_near(*now_.start);
+      result_.began_at_start = solve.start_near(*now_.start);
     }
-    Outcome outcome = cycles(*solve);
-    result_.tolerance = now_.tolerance;
-    if (result_.discretization_error >= 0)
-      result_.algebraic_error = solve->algebraic_error().energy;
-    result_.seconds += seconds_since(start);
-    take_x_ = [solve] { return solve->take_x(); };
-    take_solution_ = [solve](Array<double>& x, Array<double>& x_low) { solve->solution(x, x_low); };
-    return outcome;
   }
 
   /// What happened, and where the run stands.
@@ -849,19 +1136,15 @@ private:
            number(result_.residual_recursive);
   }
 
+  SharedSetup& shared_;
   MultiPrecisionOperator const& a_;
   Context& context_;
   Array<double> const& b_;
   SolverOptions const& options_;
   SolverOptions now_;  ///< of the run at hand, without `automatic`
   SolverResult& result_;
-  DiagonalRange range_;
-  Array<double> weights_;  ///< see weights_of_rows
-  std::vector<Trial> plan_;
-  Precision precision_{};
-  std::unique_ptr<PreconditionerSetup> setup_;
-  bool made_ = false;
-  PreconditionerKind made_kind_{};
+  Precision precision_;
+  Outcome first_;
   std::function<Vector<double>()> take_x_;
   std::function<void(Array<double>&, Array<double>&)> take_solution_;
 };
@@ -872,19 +1155,21 @@ void throw_first(Communicator& ranks, std::string const& mine) {
     throw InputError(message);
 }
 
-}  // namespace
-
-SolverResult solve(MultiPrecisionOperator const& a, Array<double> const& b, Array<double>& x, Array<double>& x_low,
-                   SolverOptions const& options) {
-  std::int64_t const n = a.n_rows();
-  if (a.n_columns() != n)
-    throw InputError("the matrix is not square: it has " + std::to_string(n) + " rows and " + std::to_string(a.n_columns()) +
-                     " columns");
-  if (b.size() != n)
-    throw InputError("the matrix has " + std::to_string(n) + " rows, but the right-hand side has " + std::to_string(b.size()) +
-                     " entries");
+void check_matrix(MultiPrecisionOperator const& a, SolverOptions const& options) {
+  if (a.n_columns() != a.n_rows())
+    throw InputError("the matrix is not square: it has " + std::to_string(a.n_rows()) + " rows and " +
+                     std::to_string(a.n_columns()) + " columns");
   std::int64_t const row = a.first_row_not_finite();
   throw_first(options.ranks, row < 0 ? "" : "the matrix has a NaN or an infinity in " + row_text(row));
+}
+
+/// Whether b is not zero. Throws where it is not of the size of the matrix, or not finite; then it is called `what`. Collective.
+bool is_right_hand_side(MultiPrecisionOperator const& a, Array<double> const& b, std::string const& what,
+                        SolverOptions const& options) {
+  std::int64_t const n = a.n_rows();
+  if (b.size() != n)
+    throw InputError("the matrix has " + std::to_string(n) + " rows, but " + what + " has " + std::to_string(b.size()) +
+                     " entries");
   Context& context = a.context();
   double const largest = largest_of(context, n, b.data());
   std::string not_finite;
@@ -892,23 +1177,75 @@ SolverResult solve(MultiPrecisionOperator const& a, Array<double> const& b, Arra
     std::int64_t const bad = first_not_finite(context, n, b.data());
     double value = 0;
     context.download(&value, b.data() + bad, sizeof value);
-    not_finite = "the right-hand side is " + std::to_string(value) + " in " + row_text(bad);
+    not_finite = what + " is " + std::to_string(value) + " in " + row_text(bad);
   }
   throw_first(options.ranks, not_finite);
-  SolverResult result;
-  if (!(max_over(options.ranks, largest) > 0)) {
-    x = zeros(context, n);
-    x_low = {};
-    result.status = SolverStatus::converged;
-    result.precision = options.precision == Precision::automatic ? Precision::double_ : options.precision;
-    result.preconditioner =
-        options.preconditioner == PreconditionerKind::automatic ? PreconditionerKind::none : options.preconditioner;
-    result.history = {0};
-    return result;
-  }
+  return max_over(options.ranks, largest) > 0;
+}
 
-  Attempts(a, b, options, result).run(x, x_low);
+SolverResult zero_solution(MultiPrecisionOperator const& a, Array<double>& x, Array<double>& x_low, SolverOptions const& options) {
+  x = zeros(a.context(), a.n_rows());
+  x_low = {};
+  SolverResult result;
+  result.status = SolverStatus::converged;
+  result.precision = options.precision == Precision::automatic ? Precision::double_ : options.precision;
+  result.preconditioner =
+      options.preconditioner == PreconditionerKind::automatic ? PreconditionerKind::none : options.preconditioner;
+  result.history = {0};
   return result;
+}
+
+}  // namespace
+
+SolverResult solve(MultiPrecisionOperator const& a, Array<double> const& b, Array<double>& x, Array<double>& x_low,
+                   SolverOptions const& options) {
+  check_matrix(a, options);
+  if (!is_right_hand_side(a, b, "the right-hand side", options))
+    return zero_solution(a, x, x_low, options);
+  SolverResult result;
+  SharedSetup shared(a, options);
+  Attempts attempts(shared, b, result);
+  Attempts* const alone = &attempts;
+  Attempts::first_attempts(std::span(&alone, 1));
+  attempts.finish(x, x_low);
+  return result;
+}
+
+std::vector<SolverResult> solve_block(MultiPrecisionOperator const& a, std::span<Array<double> const> b, std::span<Array<double>> x,
+                                      std::span<Array<double>> x_low, SolverOptions const& options, int at_once) {
+  if (x.size() != b.size() || x_low.size() != b.size())
+    throw InputError("there are " + std::to_string(b.size()) + " right-hand sides, but " + std::to_string(x.size()) +
+                     " solutions and " + std::to_string(x_low.size()) + " for their low parts");
+  if (at_once < 1 || at_once > most_columns)
+    throw InputError(std::to_string(at_once) + " right-hand sides at once are asked for, but 1 to " + std::to_string(most_columns) +
+                     " are possible");
+  check_matrix(a, options);
+  std::vector<SolverResult> results(b.size());
+  std::vector<std::size_t> to_solve;
+  for (std::size_t j = 0; j < b.size(); ++j)
+    if (is_right_hand_side(a, b[j], "right-hand side " + std::to_string(j + 1), options))
+      to_solve.push_back(j);
+    else
+      results[j] = zero_solution(a, x[j], x_low[j], options);
+  if (to_solve.empty())
+    return results;
+  SharedSetup shared(a, options);
+  for (std::size_t first = 0; first < to_solve.size(); first += static_cast<std::size_t>(at_once)) {
+    std::span<std::size_t const> const group =
+        std::span(to_solve).subspan(first, std::min(static_cast<std::size_t>(at_once), to_solve.size() - first));
+    std::vector<std::unique_ptr<Attempts>> attempts;
+    std::vector<Attempts*> all;
+    for (std::size_t const j : group) {
+      attempts.push_back(std::make_unique<Attempts>(shared, b[j], results[j]));
+      all.push_back(attempts.back().get());
+    }
+    Attempts::first_attempts(all);
+    for (std::size_t k = 0; k < group.size(); ++k) {
+      all[k]->finish(x[group[k]], x_low[group[k]]);
+      attempts[k].reset();
+    }
+  }
+  return results;
 }
 
 SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x, SolverOptions const& options) {

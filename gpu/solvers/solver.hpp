@@ -153,6 +153,21 @@ struct SolverResult {
 [[nodiscard]] SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x,
                                  SolverOptions const& options);
 
+/// Solves A x = b for several right-hand sides, with one setup of the preconditioner. `at_once` of them, 1 to most_columns, are
+/// iterated together, in lock step: a pass over the matrix, or over a level of multigrid, then serves all of them where the format
+/// has a loop for it (LinearOperator::product_dots, Preconditioner::apply_to_all; bicgstab takes one after another). Every one has
+/// its own scalars, stops by its own criterion and is left out from then on, and has its own result, that of `solve` with it alone.
+/// On the host its x, iterations and history have the same bits, too; on a device they have where the format has no such loop.
+/// Where `auto` has to try another preconditioner or precision, the right-hand side goes on alone. Zero and equal ones are fine.
+///
+/// `x` and `x_low` have as many places as b, whose arrays are replaced; see `solve`. `seconds` of a result are those of all
+/// that were iterated together with it. `setup_seconds` are in the result of the first one that needed the setup. The monitor is
+/// called for each. options.to_discretization chooses a tolerance for each. Memory is that of `solve` with `at_once` times its
+/// vectors. Throws as `solve`, and InputError where numbers of arrays differ, or at_once is out of range.
+[[nodiscard]] std::vector<SolverResult> solve_block(MultiPrecisionOperator const& a, std::span<Array<double> const> b,
+                                                    std::span<Array<double>> x, std::span<Array<double>> x_low,
+                                                    SolverOptions const& options, int at_once = most_columns);
+
 /// Bytes in the backend's memory that `solve` takes besides the operator and b: vectors and the preconditioner. With
 /// Ordering::automatic those of the multicolor ordering, the larger ones.
 [[nodiscard]] std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options);
