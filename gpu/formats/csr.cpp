@@ -32,7 +32,7 @@ std::unique_ptr<Matrix> Csr::convert_to_crs_t(Csr const& csr, FormatOptions cons
 }
 
 Csr::Csr(std::shared_ptr<CsrMatrix const> csr, Context& context, MatrixPrecision precision)
-    : KernelMatrix(context, view_of(*csr)), format_(Format::csr) {
+    : ColumnMatrix(context, view_of(*csr)), format_(Format::csr) {
   bool const has_low = precision == MatrixPrecision::double_double && view_.low_values != nullptr;
   auto pattern = std::make_shared<Pattern>();
   if (context.backend() == Backend::cpu) {
@@ -59,7 +59,7 @@ Csr::Csr(std::shared_ptr<CsrMatrix const> csr, Context& context, MatrixPrecision
 
 Csr::Csr(Context& context, std::int64_t n_columns, Array<std::int64_t> row_ptr, Array<std::int32_t> columns, Array<double> values,
          Array<double> low_values)
-    : KernelMatrix(context, {}), format_(Format::csr) {
+    : ColumnMatrix(context, {}), format_(Format::csr) {
   auto pattern = std::make_shared<Pattern>();
   pattern->row_ptr = std::move(row_ptr);
   pattern->columns = std::move(columns);
@@ -70,7 +70,7 @@ Csr::Csr(Context& context, std::int64_t n_columns, Array<std::int64_t> row_ptr, 
 }
 
 Csr::Csr(Format format, Csr const& other, int threads_per_row)
-    : KernelMatrix(other.context(), other.view_), format_(format), pattern_(other.pattern_), values_(other.values_) {
+    : ColumnMatrix(other.context(), other.view_), format_(format), pattern_(other.pattern_), values_(other.values_) {
   view_.threads_per_row = threads_per_row;
 }
 
@@ -92,7 +92,7 @@ Csr::Csr(Format format, Csr const& other, int threads_per_row, MatrixPrecision p
 }
 
 Csr::Csr(Format format, Context& context, CsrView const& like, std::shared_ptr<Pattern const> pattern, Array<float> single_values)
-    : KernelMatrix(context, like), format_(format), pattern_(std::move(pattern)), single_values_(std::move(single_values)) {
+    : ColumnMatrix(context, like), format_(format), pattern_(std::move(pattern)), single_values_(std::move(single_values)) {
   view_.row_ptr = pattern_->host != nullptr ? pattern_->host->row_ptr.data() : pattern_->row_ptr.data();
   view_.columns = pattern_->host != nullptr ? pattern_->host->columns.data() : pattern_->columns.data();
   view_.single_values = single_values_.data();

@@ -3,6 +3,7 @@
 #include "gpu/core/array.hpp"
 #include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/csr.hpp"
+#include "gpu/kernels/csr_columns.hpp"
 
 namespace poisson {
 
@@ -10,7 +11,7 @@ namespace poisson {
 /// the number of threads that share a row on a GPU is an option, which the host ignores. On the host the arrays are those of the
 /// CsrMatrix, shared. Every other format is converted from a Csr on the backend that it will live on; csr and crs_t made from it
 /// share its arrays.
-class Csr final : public KernelMatrix<CsrKernels> {
+class Csr final : public ColumnMatrix<CsrKernels, CsrColumnKernels> {
 public:
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);

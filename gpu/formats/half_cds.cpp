@@ -40,7 +40,7 @@ std::unique_ptr<Matrix> HalfCds::from_diagonals(Context& context, std::int64_t n
 }
 
 HalfCds::HalfCds(Context& context, std::int64_t n, DiagonalStorage storage)
-    : KernelMatrix(context, {}), storage_(std::move(storage)) {
+    : ColumnMatrix(context, {}), storage_(std::move(storage)) {
   view_.n = n;
   view_.offsets = storage_.offsets;
   view_.backend_offsets = storage_.backend_offsets.data();

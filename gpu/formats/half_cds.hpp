@@ -4,6 +4,7 @@
 #include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/half_cds.hpp"
+#include "gpu/kernels/half_cds_columns.hpp"
 
 namespace poisson {
 
@@ -11,7 +12,7 @@ namespace poisson {
 /// always stored. Where the assembled matrix is symmetric only to rounding (kernels/symmetry.hpp: to 1e-10 of the largest entries
 /// of its rows), or stores a zero on one side only, its lower triangle stands for both, also in to_csr. As in cds, -0.0 stands
 /// where the matrix stores nothing and +0.0 for stored zeros.
-class HalfCds final : public KernelMatrix<HalfCdsKernels> {
+class HalfCds final : public ColumnMatrix<HalfCdsKernels, HalfCdsColumnKernels> {
 public:
   /// n n_d values (8 bytes each, 16 in double_double, 4 in single) and n_d offsets of 4 bytes, n_d = n_diagonals / 2 + 1. Refused
   /// when the matrix is not symmetric, or when that is more than CSR takes.

@@ -139,6 +139,48 @@ protected:
   [[nodiscard]] std::int64_t low_bytes() const { return view_.low_values != nullptr ? 8 * n_values() : 0; }
 };
 
+/// A KernelMatrix whose format has a loop for several columns: ColumnKernels read the entries once for all of them.
+template <class Kernels, class ColumnKernels>
+class ColumnMatrix : public KernelMatrix<Kernels> {
+  using Base = KernelMatrix<Kernels>;
+
+public:
+  using Base::context, Base::product_dots, Base::smooth_all, Base::subtract_products;
+  void product_dots(std::span<ProductColumn<double> const> columns) const final { multiply(columns); }
+  void product_dots(std::span<ProductColumn<DoubleDouble> const> columns) const final { multiply(columns); }
+  bool smooth_all(std::span<SmoothingColumn<float> const> columns) const final { return take_steps(columns); }
+  bool smooth_all(std::span<SmoothingColumn<double> const> columns) const final { return take_steps(columns); }
+  bool subtract_products(std::span<ResidualColumn<float> const> columns) const final { return subtract(columns); }
+  bool subtract_products(std::span<ResidualColumn<double> const> columns) const final { return subtract(columns); }
+
+protected:
+  using Base::Base, Base::view_;
+
+private:
+  [[nodiscard]] ColumnKernels const& kernels() const { return kernels_for<ColumnKernels>(context()); }
+  template <class T>
+  void multiply(std::span<ProductColumn<T> const> columns) const {
+    if (columns.size() == 1)
+      LinearOperator<T>::product_dots(columns);
+    else
+      kernels().product_dots(context(), view_, columns);
+  }
+  template <class V>
+  bool take_steps(std::span<SmoothingColumn<V> const> columns) const {
+    if (columns.size() == 1)
+      return Matrix::smooth_all(columns);
+    kernels().smooth(context(), view_, columns);
+    return true;
+  }
+  template <class V>
+  bool subtract(std::span<ResidualColumn<V> const> columns) const {
+    if (columns.size() == 1)
+      return Matrix::subtract_products(columns);
+    kernels().subtract_products(context(), view_, columns);
+    return true;
+  }
+};
+
 /// The values of a matrix in its precision, in the layout of its format.
 struct StoredEntries {
   Array<double> values;        ///< high parts; empty in single

@@ -3,10 +3,12 @@
 #include "gpu/core/context.hpp"
 #include "gpu/core/host_device.hpp"
 #include "gpu/core/vector.hpp"
+#include "gpu/kernels/columns.hpp"
 #include "gpu/kernels/half_cds.hpp"
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace poisson {
 
@@ -75,6 +77,19 @@ public:
   /// x += P e, unless *stop is set.
   virtual void prolong(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
                        V const* e, V* x, std::int32_t const* stop) const = 0;
+
+  /// The same for 1 to most_columns columns, with the same bits. On a device weights are read from memory once for all.
+  virtual void restrict_residuals(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
+                                  BoxLevel<V> const& coarse, V const* diagonal, V factor,
+                                  std::span<RestrictedColumn<V> const> columns) const {
+    for (RestrictedColumn<V> const& column : columns)
+      restrict_residual(context, fine, coarsening, coarse, column.r, diagonal, factor, column.b, column.x, column.stop);
+  }
+  virtual void prolong_all(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                           std::span<ProlongedColumn<V> const> columns) const {
+    for (ProlongedColumn<V> const& column : columns)
+      prolong(context, fine, coarsening, coarse, column.e, column.x, column.stop);
+  }
 
   static BoxLevelKernels const& cpu();
   static BoxLevelKernels const& cuda();

@@ -23,4 +23,19 @@ struct ResidualColumn {
   std::int32_t const* stop;
 };
 
+/// One of several columns that go to a coarser level of multigrid, and one that comes back: see GridTransfer.
+template <class V>
+struct RestrictedColumn {
+  V const* r;
+  V* b;
+  V* x;
+  std::int32_t const* stop;
+};
+template <class V>
+struct ProlongedColumn {
+  V const* e;
+  V* x;
+  std::int32_t const* stop;
+};
+
 }  // namespace poisson

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -235,6 +236,18 @@ public:
       e = x_.data();
     }
     kernels_.prolong(context_, fine_, coarsening_, coarse_, e, x, stop);
+  }
+  void restrict_residuals(V const* diagonal, V factor, std::span<RestrictedColumn<V> const> columns) const override {
+    if (b_.size() == 0)
+      kernels_.restrict_residuals(context_, fine_, coarsening_, coarse_, diagonal, factor, columns);
+    else
+      GridTransfer<V>::restrict_residuals(diagonal, factor, columns);
+  }
+  void prolong_all(std::span<ProlongedColumn<V> const> columns) const override {
+    if (b_.size() == 0)
+      kernels_.prolong_all(context_, fine_, coarsening_, coarse_, columns);
+    else
+      GridTransfer<V>::prolong_all(columns);
   }
   bool prolongs_around() const override { return prolongs_around_; }
   std::int64_t bytes() const override { return weights_.bytes() + free_of_fine_.bytes() + 3 * b_.bytes(); }

@@ -7,8 +7,10 @@
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,8 +21,8 @@ namespace {
 /// A setup with an application that a preconditioner in either arithmetic uses.
 class CycleSetup : public PreconditionerSetup {
 public:
-  /// z = M^-1 r.
-  virtual void apply(double const* r, double* z, std::int32_t const* stop) const = 0;
+  /// z = M^-1 r, for 1 to most_columns columns.
+  virtual void apply(std::span<PreconditionedColumn<double> const> columns) const = 0;
   [[nodiscard]] virtual std::int64_t bytes_per_cycle() const = 0;
   [[nodiscard]] virtual Context& context() const = 0;
   [[nodiscard]] virtual std::int64_t n() const = 0;
@@ -48,38 +50,50 @@ public:
     options.done(context, "vectors and inverse");
   }
 
-  void apply(double const* r, double* z, std::int32_t const* stop) const override {
-    begin_from_outside(r, stop);
-    if (!visit(0, true, options_.cycle, entry_ == nullptr ? z : nullptr, stop))
-      to_outside(z, stop);
+  /// The columns go through the cycle together: a pass over the matrix of a level, or over the weights of P, serves all of them
+  /// where there is a loop for it (Matrix::smooth_all, GridTransfer::restrict_residuals). Everything else is done for one column
+  /// after another. Bytes a row of half_cds in single with m columns: 60 + 12 m a step of the smoother, 56 + 12 m a residual, 20 m
+  /// to begin, 27 + 17 m for both transfers.
+  void apply(std::span<PreconditionedColumn<double> const> columns) const override {
+    make_vectors(columns.size());
+    std::array<Work, most_columns> all;
+    for (std::size_t j = 0; j < columns.size(); ++j) {
+      all[j] = {j, entry_ == nullptr ? columns[j].z : nullptr, columns[j].stop};
+      begin_from_outside(columns[j].r, all[j]);
+    }
+    if (!visit(0, true, options_.cycle, std::span(all).first(columns.size())))
+      for (std::size_t j = 0; j < columns.size(); ++j)
+        to_outside(columns[j].z, all[j]);
   }
   bool start_nested(double const* b, double* x, double* coarse) const override {
     if (levels_.size() < 2)
       return false;
     std::int32_t const no = 0;
     Array<std::int32_t> const running(context_, std::span<std::int32_t const>(&no, 1));
-    std::int32_t const* const stop = running.data();
+    Work const work{0, nullptr, running.data()};
     // The right-hand sides of all levels: P^T of the next finer one's.
-    begin_from_outside(b, stop);
+    begin_from_outside(b, work);
     for (std::size_t l = 0; l + 1 < levels_.size(); ++l) {
       Level const& level = levels_[l];
       if (level.halo != nullptr && level.to_coarse->reads_around() && layers_of_b(level) == 0)
-        level.halo->fill(level.b.data());
-      restrict_residual(level, level.b.data(), levels_[l + 1], stop);
+        level.halo->fill(level.of(work).b.data());
+      restrict_residuals(
+          level, [&](Work const& one) { return level.of(one).b.data(); }, levels_[l + 1], std::span(&work, 1));
     }
     // A cycle overwrites the right-hand sides of coarser levels, which have done their part by then.
-    visit(levels_.size() - 1, true, MultigridCycle::v, nullptr, stop);
+    visit(levels_.size() - 1, true, MultigridCycle::v, std::span(&work, 1));
     for (std::size_t l = levels_.size() - 1; l-- > 0;) {
       Level const& level = levels_[l];
-      level.x = level.buffers[0].data();
-      context_.set_zero(level.x, static_cast<std::int64_t>(sizeof(V)) * level.n());
-      level.right_layers = level.layers;
-      prolong(level, levels_[l + 1], stop);
+      Vectors& vectors = level.of(work);
+      vectors.x = vectors.buffers[0].data();
+      context_.set_zero(vectors.x, static_cast<std::int64_t>(sizeof(V)) * level.n());
+      vectors.right_layers = level.layers;
+      prolong(level, levels_[l + 1], std::span(&work, 1));
       if (l == 0)
-        to_outside(coarse, stop);
-      visit(l, false, MultigridCycle::v, nullptr, stop);
+        to_outside(coarse, work);
+      visit(l, false, MultigridCycle::v, std::span(&work, 1));
     }
-    to_outside(x, stop);
+    to_outside(x, work);
     return true;
   }
   std::int64_t bytes_per_cycle() const override {
@@ -105,75 +119,113 @@ public:
   }
 
 private:
-  struct Level : MultigridLevel<V> {
-    Level(Context& context, MultigridLevel<V> of) : MultigridLevel<V>(std::move(of)) {
+  /// Of a column on a level.
+  struct Vectors {
+    Vectors(Context& context, std::int64_t n) {
       for (Array<V>* const vector : {&b, &buffers[0], &buffers[1]}) {
-        *vector = Array<V>(context, this->matrix->n_columns());  // with the ghosts of rows of a rank
+        *vector = Array<V>(context, n);
         vector->set_zero();
       }
     }
-    [[nodiscard]] LinearOperator<V> const& a() const { return *this->matrix; }
-    [[nodiscard]] std::int64_t vector_bytes() const { return 3 * b.bytes(); }
     /// The buffer that x is not in.
-    [[nodiscard]] V* other() const { return buffers[x == buffers[0].data() ? 1 : 0].data(); }
+    [[nodiscard]] V* other() { return buffers[x == buffers[0].data() ? 1 : 0].data(); }
 
-    mutable Array<V> b, buffers[2];
-    mutable V* x = nullptr;        ///< one of the buffers
-    mutable int right_layers = 0;  ///< of the halo, in which x is what the ranks that own it have
+    Array<V> b, buffers[2];
+    V* x = nullptr;        ///< one of the buffers
+    int right_layers = 0;  ///< of the halo, in which x is what the ranks that own it have
   };
+  /// A column that a cycle is done with.
+  struct Work {
+    std::size_t column;
+    double* z;  ///< where the last step of the smoother on the finest level may write; null: nowhere
+    std::int32_t const* stop;
+  };
+  using Works = std::span<Work const>;
+
+  struct Level : MultigridLevel<V> {
+    Level(Context& context, MultigridLevel<V> of) : MultigridLevel<V>(std::move(of)) { add_vectors(context); }
+    [[nodiscard]] LinearOperator<V> const& a() const { return *this->matrix; }
+    /// With the ghosts of rows of a rank.
+    void add_vectors(Context& context) const { vectors.emplace_back(context, this->matrix->n_columns()); }
+    [[nodiscard]] std::int64_t vector_bytes() const { return 3 * std::ssize(vectors) * vectors.front().b.bytes(); }
+    [[nodiscard]] Vectors& of(Work const& work) const { return vectors[work.column]; }
+
+    mutable std::vector<Vectors> vectors;  ///< of every column that there has been
+  };
+
+  /// The first block of so many columns brings its vectors along.
+  void make_vectors(std::size_t columns) const {
+    for (Level const& level : levels_)
+      while (level.vectors.size() < columns)
+        level.add_vectors(context_);
+  }
 
   /// Layers of b that are filled in: where products are computed in layers, too, all of them.
   [[nodiscard]] static int layers_of_b(Level const& level) { return level.layers > 1 ? level.layers : 0; }
   /// x of the level is right in so many layers from here on, which may need the other ranks.
-  void bring_around(Level const& level, int layers) const {
-    if (level.halo == nullptr || level.right_layers >= layers)
+  void bring_around(Level const& level, Work const& work, int layers) const {
+    Vectors& vectors = level.of(work);
+    if (level.halo == nullptr || vectors.right_layers >= layers)
       return;
-    level.halo->fill(level.x);
-    level.right_layers = level.layers;
+    level.halo->fill(vectors.x);
+    vectors.right_layers = level.layers;
   }
   /// Own entries of b are known: x is what the first step of the smoother makes of 0.
-  void begin(Level const& level, std::int32_t const* stop) const {
-    level.right_layers = layers_of_b(level);
-    if (level.right_layers > 0)
-      level.halo->fill(level.b.data());
-    kernels_.begin(context_, level.n(), level.diagonal.data(), level.b.data(), first_factor(level), level.x, stop);
+  void begin(Level const& level, Work const& work) const {
+    Vectors& vectors = level.of(work);
+    vectors.right_layers = layers_of_b(level);
+    if (vectors.right_layers > 0)
+      level.halo->fill(vectors.b.data());
+    kernels_.begin(context_, level.n(), level.diagonal.data(), vectors.b.data(), first_factor(level), vectors.x, work.stop);
   }
-  void begin_from_outside(double const* r, std::int32_t const* stop) const {
+  void begin_from_outside(double const* r, Work const& work) const {
     Level const& finest = levels_.front();
-    finest.x = finest.buffers[0].data();
+    Vectors& vectors = finest.of(work);
+    vectors.x = vectors.buffers[0].data();
     if (entry_ != nullptr) {
-      entry_->enter(r, finest.b.data());
-      begin(finest, stop);
+      entry_->enter(r, vectors.b.data());
+      begin(finest, work);
     } else {
-      kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), r, first_factor(finest), finest.b.data(), finest.x,
-                                  stop);
+      kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), r, first_factor(finest), vectors.b.data(),
+                                  vectors.x, work.stop);
     }
   }
-  /// b of the coarser level, and x from its first step. One layer of r is right where that is read.
-  void restrict_residual(Level const& level, V const* r, Level const& coarse, std::int32_t const* stop) const {
-    coarse.x = coarse.buffers[0].data();
-    coarse.right_layers = 0;
+  /// b of the coarser level, and x from its first step, from r(work). One layer of r is right where that is read.
+  template <class Residual>
+  void restrict_residuals(Level const& level, Residual const& r, Level const& coarse, Works works) const {
     bool const begins = layers_of_b(coarse) > 0;
-    level.to_coarse->restrict_residual(r, coarse.diagonal.data(), first_factor(coarse), coarse.b.data(),
-                                       begins ? nullptr : coarse.x, stop);
+    std::array<RestrictedColumn<V>, most_columns> columns;
+    for (std::size_t j = 0; j < works.size(); ++j) {
+      Vectors& vectors = coarse.of(works[j]);
+      vectors.x = vectors.buffers[0].data();
+      vectors.right_layers = 0;
+      columns[j] = {r(works[j]), vectors.b.data(), begins ? nullptr : vectors.x, works[j].stop};
+    }
+    level.to_coarse->restrict_residuals(coarse.diagonal.data(), first_factor(coarse), std::span(columns).first(works.size()));
     if (begins)
-      begin(coarse, stop);
+      for (Work const& work : works)
+        begin(coarse, work);
   }
-  void prolong(Level const& level, Level const& coarse, std::int32_t const* stop) const {
+  void prolong(Level const& level, Level const& coarse, Works works) const {
     bool const around = level.to_coarse->prolongs_around();
-    if (around)
-      bring_around(coarse, 1);
-    level.to_coarse->prolong(coarse.x, level.x, stop);
-    level.right_layers = around ? std::min(level.right_layers, 1) : 0;
+    std::array<ProlongedColumn<V>, most_columns> columns;
+    for (std::size_t j = 0; j < works.size(); ++j) {
+      if (around)
+        bring_around(coarse, works[j], 1);
+      Vectors& vectors = level.of(works[j]);
+      columns[j] = {coarse.of(works[j]).x, vectors.x, works[j].stop};
+      vectors.right_layers = around ? std::min(vectors.right_layers, 1) : 0;
+    }
+    level.to_coarse->prolong_all(std::span(columns).first(works.size()));
   }
 
   /// x of the finest level.
-  void to_outside(double* z, std::int32_t const* stop) const {
+  void to_outside(double* z, Work const& work) const {
     Level const& finest = levels_.front();
     if (entry_ != nullptr)
-      entry_->leave(finest.x, z, stop);
+      entry_->leave(finest.of(work).x, z, work.stop);
     else
-      kernels_.to_outside(context_, finest.n(), finest.x, z, stop);
+      kernels_.to_outside(context_, finest.n(), finest.of(work).x, z, work.stop);
   }
 
   void invert_coarsest(std::vector<double> const& a, PreconditionerOptions const& options) {
@@ -207,54 +259,75 @@ private:
   [[nodiscard]] V first_factor(Level const& level) const { return factor(level, steps_before(level), 0); }
 
   enum class Order { forward, backward };
-  /// All `steps` steps of the smoother; `begun`: x is what the first one makes of 0. With `z` the last one writes there.
-  void smooth(Level const& level, int steps, Order order, bool begun, double* z, std::int32_t const* stop) const {
+  /// All `steps` steps of the smoother; `begun`: x is what the first one makes of 0. With `leaves` the last one writes to z.
+  void smooth(Level const& level, int steps, Order order, bool begun, bool leaves, Works works) const {
     for (int k = begun ? 1 : 0; k < steps; ++k) {
-      SmoothingStep<V> step;
-      step.diagonal = level.diagonal.data();
-      step.b = level.b.data();
-      step.factor = factor(level, steps, order == Order::forward ? k : steps - 1 - k);
-      step.x_after = level.other();
-      step.outside = k + 1 == steps ? z : nullptr;
-      bring_around(level, 1);
-      if (!level.matrix->smooth(step, level.x, stop)) {
-        level.a().product_dot(level.x, step.x_after, dot_.data(), stop);
-        kernels_.step(context_, level.n(), step, step.x_after, level.x, stop);
+      std::array<SmoothingColumn<V>, most_columns> columns;
+      for (std::size_t j = 0; j < works.size(); ++j) {
+        Vectors& vectors = level.of(works[j]);
+        SmoothingStep<V>& step = columns[j].step;
+        step.diagonal = level.diagonal.data();
+        step.b = vectors.b.data();
+        step.factor = factor(level, steps, order == Order::forward ? k : steps - 1 - k);
+        step.x_after = vectors.other();
+        step.outside = k + 1 == steps && leaves ? works[j].z : nullptr;
+        bring_around(level, works[j], 1);
+        columns[j].x = vectors.x;
+        columns[j].stop = works[j].stop;
       }
-      level.x = step.x_after;
-      level.right_layers = std::min(level.right_layers - 1, layers_of_b(level));
+      std::span<SmoothingColumn<V> const> const all = std::span(columns).first(works.size());
+      if (!level.matrix->smooth_all(all))
+        for (SmoothingColumn<V> const& column : all) {
+          level.a().product_dot(column.x, column.step.x_after, dot_.data(), column.stop);
+          kernels_.step(context_, level.n(), column.step, column.step.x_after, column.x, column.stop);
+        }
+      for (std::size_t j = 0; j < works.size(); ++j) {
+        Vectors& vectors = level.of(works[j]);
+        vectors.x = columns[j].step.x_after;
+        vectors.right_layers = std::min(vectors.right_layers - 1, layers_of_b(level));
+      }
     }
   }
 
   /// Improves x of level l, for its right-hand side b. `begun`: x is what the smoother's first step makes of 0. Returns whether the
-  /// result is in `z`, where that is not null, instead of x.
-  bool visit(std::size_t l, bool begun, MultigridCycle cycle, double* z, std::int32_t const* stop) const {
+  /// result is in z of `works`, where that is not null, instead of x.
+  bool visit(std::size_t l, bool begun, MultigridCycle cycle, Works works) const {
     Level const& level = levels_[l];
     if (l + 1 == levels_.size()) {
       if (inverse_.size() > 0)
-        kernels_.solve_dense(context_, level.n(), inverse_.data(), level.b.data(), level.x, stop);
+        for (Work const& work : works)
+          kernels_.solve_dense(context_, level.n(), inverse_.data(), level.of(work).b.data(), level.of(work).x, work.stop);
       else
-        smooth(level, steps_before(level), Order::forward, begun, nullptr, stop);
+        smooth(level, steps_before(level), Order::forward, begun, false, works);
       return false;
     }
-    smooth(level, degree_on(level), Order::forward, begun, nullptr, stop);
-    V* const residual = level.other();
+    smooth(level, degree_on(level), Order::forward, begun, false, works);
     bool const reads_around = level.halo != nullptr && level.to_coarse->reads_around();
-    bring_around(level, reads_around && layers_of_b(level) > 0 ? 2 : 1);
-    if (!level.matrix->subtract_product(level.b.data(), level.x, residual, stop)) {
-      level.a().product_dot(level.x, residual, dot_.data(), stop);
-      kernels_.residual(context_, level.n(), level.b.data(), residual, stop);
+    std::array<ResidualColumn<V>, most_columns> columns;
+    for (std::size_t j = 0; j < works.size(); ++j) {
+      Vectors& vectors = level.of(works[j]);
+      bring_around(level, works[j], reads_around && layers_of_b(level) > 0 ? 2 : 1);
+      columns[j] = {vectors.b.data(), vectors.x, vectors.other(), works[j].stop};
     }
-    if (reads_around && layers_of_b(level) == 0)
-      level.halo->fill(residual);
+    std::span<ResidualColumn<V> const> const all = std::span(columns).first(works.size());
+    if (!level.matrix->subtract_products(all))
+      for (ResidualColumn<V> const& column : all) {
+        level.a().product_dot(column.x, column.r, dot_.data(), column.stop);
+        kernels_.residual(context_, level.n(), column.b, column.r, column.stop);
+      }
     Level const& coarse = levels_[l + 1];
-    restrict_residual(level, residual, coarse, stop);
-    visit(l + 1, true, cycle, nullptr, stop);
+    if (reads_around && layers_of_b(level) == 0)
+      for (ResidualColumn<V> const& column : all)
+        level.halo->fill(column.r);
+    restrict_residuals(
+        level, [&](Work const& work) { return level.of(work).other(); }, coarse, works);
+    visit(l + 1, true, cycle, works);
     if (cycle != MultigridCycle::v && l + 2 < levels_.size())
-      visit(l + 1, false, cycle == MultigridCycle::f ? MultigridCycle::v : cycle, nullptr, stop);
-    prolong(level, coarse, stop);
-    smooth(level, degree_on(level), Order::backward, false, z, stop);
-    return z != nullptr;
+      visit(l + 1, false, cycle == MultigridCycle::f ? MultigridCycle::v : cycle, works);
+    prolong(level, coarse, works);
+    bool const leaves = l == 0 && works.front().z != nullptr;
+    smooth(level, degree_on(level), Order::backward, false, leaves, works);
+    return leaves;
   }
 
   Context& context_;
@@ -271,7 +344,11 @@ private:
 class MultigridInDouble final : public Preconditioner<double> {
 public:
   explicit MultigridInDouble(CycleSetup const& setup) : setup_(setup) {}
-  void apply(double const* r, double* z, std::int32_t const* stop) override { setup_.apply(r, z, stop); }
+  void apply(double const* r, double* z, std::int32_t const* stop) override {
+    PreconditionedColumn<double> const alone{r, z, stop};
+    setup_.apply(std::span(&alone, 1));
+  }
+  void apply_to_all(std::span<PreconditionedColumn<double> const> columns) override { setup_.apply(columns); }
   std::int64_t bytes_per_apply() const override { return setup_.bytes_per_cycle(); }
   std::int64_t dependent_steps() const override { return setup_.dependent_steps(); }
 
@@ -284,8 +361,16 @@ class MultigridInDoubleDouble final : public Preconditioner<DoubleDouble> {
 public:
   explicit MultigridInDoubleDouble(CycleSetup const& setup) : setup_(setup) {}
   void apply(ConstPointer<DoubleDouble> r, Pointer<DoubleDouble> z, std::int32_t const* stop) override {
-    setup_.apply(r.hi, z.hi, stop);
-    setup_.context().set_zero(z.lo, 8 * setup_.n());
+    PreconditionedColumn<DoubleDouble> const alone{r, z, stop};
+    apply_to_all(std::span(&alone, 1));
+  }
+  void apply_to_all(std::span<PreconditionedColumn<DoubleDouble> const> columns) override {
+    std::array<PreconditionedColumn<double>, most_columns> high;
+    for (std::size_t j = 0; j < columns.size(); ++j)
+      high[j] = {columns[j].r.hi, columns[j].z.hi, columns[j].stop};
+    setup_.apply(std::span(high).first(columns.size()));
+    for (PreconditionedColumn<DoubleDouble> const& column : columns)
+      setup_.context().set_zero(column.z.lo, 8 * setup_.n());
   }
   std::int64_t bytes_per_apply() const override { return setup_.bytes_per_cycle() + 8 * setup_.n(); }
   std::int64_t dependent_steps() const override { return setup_.dependent_steps(); }

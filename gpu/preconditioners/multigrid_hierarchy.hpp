@@ -7,12 +7,14 @@
 #include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/formats/rank_matrix.hpp"
+#include "gpu/kernels/columns.hpp"
 #include "gpu/preconditioners/options.hpp"
 #include "gpu/preconditioners/smoother_roots.hpp"
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -34,6 +36,15 @@ public:
   virtual void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const = 0;
   /// x += P e.
   virtual void prolong(V const* e, V* x, std::int32_t const* stop) const = 0;
+  /// The same for 1 to most_columns columns, with the same bits.
+  virtual void restrict_residuals(V const* diagonal, V factor, std::span<RestrictedColumn<V> const> columns) const {
+    for (RestrictedColumn<V> const& column : columns)
+      restrict_residual(column.r, diagonal, factor, column.b, column.x, column.stop);
+  }
+  virtual void prolong_all(std::span<ProlongedColumn<V> const> columns) const {
+    for (ProlongedColumn<V> const& column : columns)
+      prolong(column.e, column.x, column.stop);
+  }
   /// Tells, on several ranks, whether restrict_residual looks at one layer of r that the level's halo fills in.
   [[nodiscard]] virtual bool reads_around() const { return true; }
   /// Tells, on several ranks, whether `prolong` looks at one layer of e that the coarser level's halo fills in. Then one layer of x

@@ -1,6 +1,10 @@
 #include "gpu/kernels/csr.hpp"
 
 #include "gpu/kernels/cpu/cpu.hpp"
+#include "gpu/kernels/cpu/running_columns.hpp"
+#include "gpu/kernels/csr_columns.hpp"
+
+#include <array>
 
 namespace poisson {
 
@@ -100,10 +104,90 @@ private:
   }
 };
 
+/// Every row is taken for all columns before the next one, so that its entries are read from memory once.
+class CpuCsrColumns final : public CsrColumnKernels {
+public:
+  void product_dots(Context& context, CsrView const& a, std::span<ProductColumn<double> const> columns) const override {
+    multiply_dots(context, a, columns);
+  }
+  void product_dots(Context& context, CsrView const& a, std::span<ProductColumn<DoubleDouble> const> columns) const override {
+    multiply_dots(context, a, columns);
+  }
+  void smooth(Context&, CsrView const& a, std::span<SmoothingColumn<float> const> columns) const override {
+    finish_rows<float>(a, columns, [](auto const& column) { return SmoothingRow<float>{column.step}; });
+  }
+  void smooth(Context&, CsrView const& a, std::span<SmoothingColumn<double> const> columns) const override {
+    finish_rows<double>(a, columns, [](auto const& column) { return SmoothingRow<double>{column.step}; });
+  }
+  void subtract_products(Context&, CsrView const& a, std::span<ResidualColumn<float> const> columns) const override {
+    finish_rows<float>(a, columns, [](auto const& column) { return ResidualRow<float>{column.b, column.r}; });
+  }
+  void subtract_products(Context&, CsrView const& a, std::span<ResidualColumn<double> const> columns) const override {
+    finish_rows<double>(a, columns, [](auto const& column) { return ResidualRow<double>{column.b, column.r}; });
+  }
+
+private:
+  template <class T>
+  static void multiply_dots(Context& context, CsrView const& a, std::span<ProductColumn<T> const> given) {
+    cpu::RunningColumns<ProductColumn<T>> const running(given);
+    auto const columns = running.columns();
+    struct Sums {
+      std::array<T, most_columns> of;
+    };
+    std::int64_t const blocks = cpu::n_blocks(a.n_rows);
+    Sums* const partial = static_cast<cpu::CpuContext&>(context).partial_sums<Sums>(blocks);
+    with_stored_values<T>(
+        a,
+        [&](auto values) {
+          cpu::for_blocks(a.n_rows, std::ssize(columns) * a.nnz * cpu::work_of<T>,
+                          [&](std::int64_t begin, std::int64_t end, std::int64_t block) {
+                            std::array<cpu::RowDot<T>, most_columns> sums{};
+                            for (std::int64_t row = begin; row < end; ++row)
+                              for (std::size_t j = 0; j < columns.size(); ++j) {
+                                T const value = static_cast<T>(row_product(a, values, row, columns[j].x));
+                                store(columns[j].y, row, value);
+                                sums[j].add(load(columns[j].x, row), value);
+                              }
+                            for (std::size_t j = 0; j < columns.size(); ++j)
+                              partial[block].of[j] = sums[j].value();
+                          });
+        },
+        ValuePairs());
+    for (std::size_t j = 0; j < columns.size(); ++j) {
+      T sum = 0;
+      for (std::int64_t block = 0; block < blocks; ++block)
+        sum += partial[block].of[j];
+      *columns[j].dot = sum;
+    }
+  }
+
+  template <class V, class Column, class RowOf>
+  static void finish_rows(CsrView const& a, std::span<Column const> given, RowOf const& row_of) {
+    cpu::RunningColumns<Column> const running(given);
+    auto const columns = running.columns();
+    if (columns.empty())
+      return;
+    with_stored_values<V>(
+        a,
+        [&](auto values) {
+          cpu::for_blocks(a.n_rows, std::ssize(columns) * a.nnz, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+            for (std::int64_t row = begin; row < end; ++row)
+              for (Column const& column : columns)
+                row_of(column)(row, static_cast<V>(row_product(a, values, row, column.x)), column.x[row]);
+          });
+        },
+        ValuePairs());
+  }
+};
+
 }  // namespace
 
 CsrKernels const& CsrKernels::cpu() {
   static CpuCsr const kernels;
+  return kernels;
+}
+CsrColumnKernels const& CsrColumnKernels::cpu() {
+  static CpuCsrColumns const kernels;
   return kernels;
 }
 

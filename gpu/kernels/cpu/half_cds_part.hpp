@@ -57,31 +57,39 @@ public:
         last_block_(last_block),
         first_(first_block * block_rows),
         last_(std::min(a.n, last_block * block_rows)),
-        n_diagonals_(static_cast<int>(a.offsets.size())) {}
+        n_diagonals_(static_cast<int>(a.offsets.size())),
+        next_done_(first_block) {}
 
   /// y = alpha A x + start for the part, where `start(i)` is what y_i begins with, read before row i is written;
   /// `done(block)` is called once for each block, in order, soon after its rows are complete.
   template <class Start, class Done>
-  void run(Start const& start, Done const& done) const {
-    std::int64_t next_done = first_block_;
-    std::int64_t const reach = a_.offsets.back();
-    for (std::int64_t begin = first_; begin < last_; begin += pass_rows) {
-      std::int64_t const end = std::min(last_, begin + pass_rows);
-      begin_rows(begin, end, start);
-      lower(begin, end);
-      for (DiagonalGroup const group : groups_) {
-        std::int64_t const lag = a_.offsets[group.last - 1];
-        std::int64_t const from = std::max(first_, begin - lag);
-        if (from < end - lag)
-          upper(group, from, end - lag);
-      }
-      for (; next_done + 1 < last_block_ && (next_done + 1) * block_rows <= end - reach; ++next_done)
-        done(next_done);
+  void run(Start const& start, Done const& done) {
+    for (std::int64_t begin = first_; begin < last_; begin += pass_rows)
+      pass(begin, start, done);
+    finish(done);
+  }
+
+  /// The steps of `run`, for several columns in turn: a pass that begins with a row, in ascending order, and the end.
+  template <class Start, class Done>
+  void pass(std::int64_t begin, Start const& start, Done const& done) {
+    std::int64_t const reach = a_.offsets.back(), end = std::min(last_, begin + pass_rows);
+    begin_rows(begin, end, start);
+    lower(begin, end);
+    for (DiagonalGroup const group : groups_) {
+      std::int64_t const lag = a_.offsets[group.last - 1];
+      std::int64_t const from = std::max(first_, begin - lag);
+      if (from < end - lag)
+        upper(group, from, end - lag);
     }
+    for (; next_done_ + 1 < last_block_ && (next_done_ + 1) * block_rows <= end - reach; ++next_done_)
+      done(next_done_);
+  }
+  template <class Done>
+  void finish(Done const& done) {
     for (DiagonalGroup const group : groups_)
       upper_beyond(group, std::max(first_, last_ - a_.offsets[group.last - 1]));
-    for (; next_done < last_block_; ++next_done)
-      done(next_done);
+    for (; next_done_ < last_block_; ++next_done_)
+      done(next_done_);
   }
 
 private:
@@ -147,6 +155,7 @@ private:
   Pointer<T> y_;
   std::int64_t first_block_, last_block_, first_, last_;
   int n_diagonals_;
+  std::int64_t next_done_;  ///< block
 };
 
 /// Turns the sums in the making of a block of rows into numbers.

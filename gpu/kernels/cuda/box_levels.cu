@@ -3,7 +3,9 @@
 #include "gpu/core/array.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
 
+#include <algorithm>
 #include <bit>
+#include <span>
 
 namespace poisson {
 
@@ -259,15 +261,40 @@ __global__ void restrict_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const c
   x[node.at] = factor * own / diagonal[node.at];
 }
 
+/// Columns as an argument of a kernel.
+template <class Column>
+struct ColumnList {
+  Column of[most_columns];
+  int count;
+
+  explicit ColumnList(std::span<Column const> columns) : of{}, count(static_cast<int>(columns.size())) {
+    std::copy(columns.begin(), columns.end(), of);
+  }
+};
+
+/// The weights of a node are read from memory for the first column, and found in L1 by the others.
+template <class V>
+__global__ void restrict_columns_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse,
+                                        V const* __restrict__ diagonal, V factor, ColumnList<RestrictedColumn<V>> const columns) {
+  Node node;
+  if (!own_node(coarse, node))
+    return;
+  std::int32_t const c[3] = {node.i, node.j, node.k};
+  for (int j = 0; j < columns.count; ++j) {
+    RestrictedColumn<V> const column = columns.of[j];
+    if (*column.stop != 0)
+      continue;
+    V const own = restricted(fine, coarsening, coarse, column.r, c);
+    column.b[node.at] = own;
+    column.x[node.at] = factor * own / diagonal[node.at];
+  }
+}
+
 /// x += P e at the fine node at the place of a coarse one and at those between that and the next ones. Weights of nodes that are
 /// not free are 0.
 template <class V>
-__global__ void __launch_bounds__(threads)
-    prolong_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse, V const* __restrict__ e,
-                   V* __restrict__ x, std::int32_t const* stop) {
-  Node node;
-  if (*stop != 0 || !own_node(coarse, node))
-    return;
+__device__ __forceinline__ void prolong_from(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                                             Node const& node, V const* __restrict__ e, V* __restrict__ x) {
   std::int32_t const c[3] = {node.i, node.j, node.k};
   std::int32_t f[3];
   bool between[3], next[3];  // whether there is a node between, and whether another coarse one beyond it
@@ -306,6 +333,25 @@ __global__ void __launch_bounds__(threads)
     }
     x[fine.number(f[0] + (o & 1), f[1] + (o >> 1 & 1), f[2] + (o >> 2))] += sum;
   }
+}
+template <class V>
+__global__ void __launch_bounds__(threads)
+    prolong_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse, V const* __restrict__ e,
+                   V* __restrict__ x, std::int32_t const* stop) {
+  Node node;
+  if (*stop == 0 && own_node(coarse, node))
+    prolong_from(fine, coarsening, coarse, node, e, x);
+}
+template <class V>
+__global__ void __launch_bounds__(threads)
+    prolong_columns_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse,
+                           ColumnList<ProlongedColumn<V>> const columns) {
+  Node node;
+  if (!own_node(coarse, node))
+    return;
+  for (int j = 0; j < columns.count; ++j)
+    if (ProlongedColumn<V> const column = columns.of[j]; *column.stop == 0)
+      prolong_from(fine, coarsening, coarse, node, column.e, column.x);
 }
 
 template <class V>
@@ -426,6 +472,19 @@ public:
                V* x, std::int32_t const* stop) const override {
     launch(context, coarse.n(), coarsening.weights == nullptr ? prolong_linearly_kernel<V> : prolong_kernel<V>, fine, coarsening,
            coarse, e, x, stop);
+  }
+  void restrict_residuals(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                          V const* diagonal, V factor, std::span<RestrictedColumn<V> const> columns) const override {
+    if (coarsening.weights == nullptr || columns.size() == 1)
+      return BoxLevelKernels<V>::restrict_residuals(context, fine, coarsening, coarse, diagonal, factor, columns);
+    launch(context, coarse.n(), restrict_columns_kernel<V>, fine, coarsening, coarse, diagonal, factor,
+           ColumnList<RestrictedColumn<V>>(columns));
+  }
+  void prolong_all(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                   std::span<ProlongedColumn<V> const> columns) const override {
+    if (coarsening.weights == nullptr || columns.size() == 1)
+      return BoxLevelKernels<V>::prolong_all(context, fine, coarsening, coarse, columns);
+    launch(context, coarse.n(), prolong_columns_kernel<V>, fine, coarsening, coarse, ColumnList<ProlongedColumn<V>>(columns));
   }
 };
 

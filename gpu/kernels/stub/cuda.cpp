@@ -19,10 +19,12 @@
 #include "gpu/kernels/cod_sell_conversion.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/csr.hpp"
+#include "gpu/kernels/csr_columns.hpp"
 #include "gpu/kernels/device_ranks.hpp"
 #include "gpu/kernels/fields.hpp"
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/half_cds.hpp"
+#include "gpu/kernels/half_cds_columns.hpp"
 #include "gpu/kernels/half_slices.hpp"
 #include "gpu/kernels/ilu.hpp"
 #include "gpu/kernels/lattice_elements.hpp"
@@ -137,6 +139,9 @@ BlasKernels const& BlasKernels::cuda() {
 CsrKernels const& CsrKernels::cuda() {
   refuse();
 }
+CsrColumnKernels const& CsrColumnKernels::cuda() {
+  refuse();
+}
 LatticeElementKernels const& LatticeElementKernels::cuda() {
   refuse();
 }
@@ -162,6 +167,9 @@ CdsKernels const& CdsKernels::cuda() {
   refuse();
 }
 HalfCdsKernels const& HalfCdsKernels::cuda() {
+  refuse();
+}
+HalfCdsColumnKernels const& HalfCdsColumnKernels::cuda() {
   refuse();
 }
 LatticeOperatorKernels const& LatticeOperatorKernels::cuda() {

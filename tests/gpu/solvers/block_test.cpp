@@ -113,7 +113,7 @@ void expect_alike(Solved const& block, Solved const& alone, bool to_the_bit) {
 
 /// Whether the products of several columns add the sums of a column as those of one do.
 bool keeps_order(Format format, Backend backend) {
-  return backend == Backend::cpu || format != Format::half_cds;
+  return backend == Backend::cpu || (format != Format::half_cds && format != Format::csr && format != Format::crs_t);
 }
 
 template <class C>
