@@ -1024,9 +1024,13 @@ private:
     if (begun.empty())
       return outcomes;
     Attempts const& first = *begun.front();
-    require_memory(first.context_,
-                   std::ssize(begun) * vector_bytes(first.a_.n_rows(), preconditioner_options(first.now_), first.now_),
-                   "the solver's vectors", "use a format that takes less, a coarser mesh, or the cpu backend");
+    std::int64_t bytes = std::ssize(begun) * vector_bytes(first.a_.n_rows(), preconditioner_options(first.now_), first.now_);
+    if (first.now_.preconditioner == PreconditionerKind::multigrid)  // vectors of the other columns on its levels
+      bytes += (std::ssize(begun) - 1) * 3 * first.a_.n_rows() * 8 / 7 *
+               (first.now_.multigrid.precision == MultigridPrecision::double_ ? 8 : 4);
+    require_memory(first.context_, bytes, "the solver's vectors",
+                   begun.size() > 1 ? "solve fewer right-hand sides at once"
+                                    : "use a format that takes less, a coarser mesh, or the cpu backend");
     LinearOperator<double> const& in_double = first.a_;
     LinearOperator<DoubleDouble> const& extended = first.a_;
     std::vector<Outcome> of_begun;
