@@ -157,7 +157,8 @@ struct SolverResult {
 /// iterated together, in lock step: a pass over the matrix, or over a level of multigrid, then serves all of them where the format
 /// has a loop for it (LinearOperator::product_dots, Preconditioner::apply_to_all; bicgstab takes one after another). Every one has
 /// its own scalars, stops by its own criterion and is left out from then on, and has its own result, that of `solve` with it alone.
-/// On the host its x, iterations and history have the same bits, too; on a device they have where the format has no such loop.
+/// On the host its x, iterations and history have the same bits, too; on a device they have where neither the format nor a level of
+/// multigrid has such a loop.
 /// Where `auto` has to try another preconditioner or precision, the right-hand side goes on alone. Zero and equal ones are fine.
 ///
 /// `x` and `x_low` have as many places as b, whose arrays are replaced; see `solve`. `seconds` of a result are those of all
