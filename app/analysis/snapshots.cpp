@@ -1,6 +1,7 @@
 #include "app/analysis/snapshots.hpp"
 
 #include "app/analysis/svd_report.hpp"
+#include "app/analysis/sweep_model.hpp"
 #include "app/config/problem.hpp"
 #include "app/io/csv.hpp"
 #include "app/io/matrix_market.hpp"
@@ -232,6 +233,73 @@ ModelErrors model_errors_of(ReducedModel const& model, DenseMatrix const& modes,
   return errors;
 }
 
+/// What the model says of a case.
+struct ModelledCase {
+  Snapshot const* snapshot;
+  ReducedSystem const* system;
+  std::vector<double> coefficients;
+  double missed, norm;
+};
+
+/// The model of all cases, the one left out among them; nothing where there are too few.
+std::optional<SweepModel> model_of(std::vector<ModelledCase> const& modelled, std::vector<SweepAxis> const& axes, Context& host) {
+  if (modelled.size() < fewest_model_cases)
+    return {};
+  auto const rows = static_cast<std::int64_t>(modelled.size());
+  SweepModel model;
+  for (SweepAxis const& axis : axes)
+    model.keys.push_back(axis.path);
+  auto const value_in = [](Snapshot const& snapshot, std::string const& name) {
+    auto const found = std::find_if(snapshot.quantities.begin(), snapshot.quantities.end(),
+                                    [&](auto const& quantity) { return quantity.first == name; });
+    return found == snapshot.quantities.end() ? std::nan("") : found->second;
+  };
+  for (auto const& quantity : modelled.front().snapshot->quantities)
+    if (std::all_of(modelled.begin(), modelled.end(),
+                    [&](ModelledCase const& c) { return std::isfinite(value_in(*c.snapshot, quantity.first)); }))
+      model.quantities.push_back(quantity.first);
+  model.points = DenseMatrix(rows, static_cast<std::int64_t>(axes.size()));
+  model.coefficients = DenseMatrix(rows, static_cast<std::int64_t>(modelled.front().coefficients.size()));
+  model.values = DenseMatrix(rows, static_cast<std::int64_t>(model.quantities.size()));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    ModelledCase const& c = modelled[static_cast<std::size_t>(i)];
+    model.cases.push_back(c.snapshot->index);
+    model.systems.push_back(*c.system);
+    model.missed.push_back(c.missed);
+    model.norms.push_back(c.norm);
+    for (std::int64_t a = 0; a < model.points.n_columns; ++a)
+      model.points(i, a) = number_of(c.snapshot->values[static_cast<std::size_t>(a)]);
+    for (std::int64_t k = 0; k < model.coefficients.n_columns; ++k)
+      model.coefficients(i, k) = c.coefficients[static_cast<std::size_t>(k)];
+    for (std::int64_t q = 0; q < model.values.n_columns; ++q)
+      model.values(i, q) = value_in(*c.snapshot, model.quantities[static_cast<std::size_t>(q)]);
+  }
+  if (std::all_of(modelled.begin(), modelled.end(),
+                  [&](ModelledCase const& c) { return c.snapshot->values == modelled.front().snapshot->values; }))
+    return {};
+  choose_rules(model, host);
+  return model;
+}
+
+/// The cases that modes were made from: coefficients, and what the modes kept miss, follow from the decomposition.
+std::vector<ModelledCase> modelled_training(std::vector<Snapshot const*> const& training, std::vector<ReducedSystem> const& systems,
+                                            Svd const& pod, std::int64_t modes) {
+  std::vector<ModelledCase> all;
+  for (std::size_t j = 0; j < training.size(); ++j) {
+    ModelledCase c{training[j], &systems[j], {}, 0, 0};
+    for (std::size_t k = 0; k < pod.values.size(); ++k) {
+      double const coefficient = pod.values[k] * pod.v(static_cast<std::int64_t>(j), static_cast<std::int64_t>(k));
+      c.norm = std::hypot(c.norm, coefficient);
+      if (static_cast<std::int64_t>(k) < modes)
+        c.coefficients.push_back(coefficient);
+      else
+        c.missed = std::hypot(c.missed, coefficient);
+    }
+    all.push_back(std::move(c));
+  }
+  return all;
+}
+
 /// The errors over the number of modes.
 void write_error_plot(std::span<double const> training_errors, ModelErrors const& errors, OutputSpec const& formats,
                       AnalysisOutput const& output) {
@@ -330,6 +398,17 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
   output.directory.write(output.file("coefficients.csv"), [&, &of_pod = pod](fs::path const& path) {
     output::write_text_file(path, coefficients_text(axes, training, test, of_pod, best));
   });
+  std::optional<SweepModel> online;
+  if (fit) {
+    auto modelled = modelled_training(training, model.training, pod, r);
+    modelled.push_back(
+        {&test, &model.own, best, weighted_norm(weights, remainder(free, modes, best)), weighted_norm(weights, free)});
+    online = model_of(modelled, axes, *host);
+  }
+  if (online) {
+    output.directory.write(output.file(sweep_model_file), [&](fs::path const& path) { write_sweep_model(path, *online); });
+    out["model"] = {{"file", output.file(sweep_model_file)}, {"cases", online->cases.size()}, {"error", online->of_solution.error}};
+  }
   RunConfig const& config = test.configuration->config();
   write_error_plot(training_errors, errors, config.output, output);
   write_fields(discretization, constrained, modes, u, coefficients, config.output.vtk, output);
@@ -344,6 +423,9 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
                            : " after " + seconds_text(assembly_seconds) + " of assembly and " + seconds_text(projection_seconds) +
                                  " of projection") +
                       "; the full solve took " + seconds_text(test.solve_seconds));
+  if (online)
+    output.console.line("    'poisson predict' finds each of the " + std::to_string(online->cases.size()) +
+                        " solutions from those at other values to " + number_text(online->of_solution.error));
 }
 
 }  // namespace poisson::app

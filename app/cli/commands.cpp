@@ -5,6 +5,7 @@
 #include "app/cli/info.hpp"
 #include "app/cli/init_command.hpp"
 #include "app/cli/options.hpp"
+#include "app/cli/predict_command.hpp"
 #include "app/cli/schema_command.hpp"
 #include "app/cli/svd_command.hpp"
 #include "app/launch/exit_code.hpp"
@@ -40,6 +41,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson init [NAME]      a configuration to begin with; without NAME the list of them
   poisson run CONFIG       solve one configuration: mesh, matrix, solution, files for ParaView
   poisson sweep CONFIG     solve it for every combination of the values under its 'sweep'; --list, --case K, --collect for clusters
+  poisson predict RESULTS  what a sweep's solutions tell of values between its own, without a solve: --set parameters.k=3
   poisson check CONFIG     validate only; print problem size and memory; --verbose: the resolved configuration, too
   poisson schema [KEY]     the complete reference configuration, or what is below a key; --json for editors
   poisson solve --matrix FILE [--rhs FILE]   solve a system of Matrix Market files
@@ -353,7 +355,7 @@ int run_command(std::vector<std::string> words) {
     std::cout << "poisson " POISSON_VERSION "\n";
     return exit_done;
   }
-  std::vector<std::string> const commands{"run", "sweep", "check", "solve", "svd", "schema", "bench", "info", "init"};
+  std::vector<std::string> const commands{"run", "sweep", "predict", "check", "solve", "svd", "schema", "bench", "info", "init"};
   if (std::find(commands.begin(), commands.end(), command) == commands.end()) {
     std::string known;
     for (auto const& name : commands)
@@ -370,6 +372,8 @@ int run_command(std::vector<std::string> words) {
   };
   if (command == "run" || command == "solve" || command == "bench")
     return run_alone();
+  if (command == "predict")
+    return run_predict_command(words);
   if (command == "svd")
     return run_svd_command(words);
   if (command == "init")

@@ -31,6 +31,16 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+/// The quantities of a record that are numbers.
+std::vector<std::pair<std::string, double>> numeric_quantities(Json const& result) {
+  std::vector<std::pair<std::string, double>> found;
+  if (result.is_object() && result.contains("quantities"))
+    for (auto const& [name, value] : result["quantities"].items())
+      if (value.is_number())
+        found.emplace_back(name, value.get<double>());
+  return found;
+}
+
 SweepAnalysis analyse_cases(std::vector<SweepCase> const& cases, RunConfig const& config, RunOptions const& options,
                             ResultsDirectory& directory, Console& console) {
   SweepAnalysis result;
@@ -40,7 +50,7 @@ SweepAnalysis analyse_cases(std::vector<SweepCase> const& cases, RunConfig const
     SweepCase const& c = cases[i];
     snapshots.push_back({i, c.values, c.configuration ? &*c.configuration : nullptr, directory.path() / c.directory,
                          text_in(c.result, "/status") == "converged", number_in(c.result, "/solver/seconds"),
-                         number_in(c.result, "/timing/total")});
+                         number_in(c.result, "/timing/total"), numeric_quantities(c.result)});
   }
   set_thread_count(options.threads);
   std::unique_ptr<Context> context;

@@ -172,6 +172,10 @@ sweep: {sample: {count: 4, indices: true, parameters: {k: {uniform: [1, 2]}}}, w
     compare(records, ["Sweep"], named=named, without={*ANALYSIS, *failed})
     found = {key for entry in entries for key in keys(entry)}
     assert found == {*DOCUMENTED["Decomposition"], *DOCUMENTED["Analysis of snapshots"], "of"}
+    model = json.loads((poisson.directory / "numbers/svd0_snapshots_model.json").read_text())
+    assert set(keys(model)) == set(DOCUMENTED["Model of a sweep"])
+    prediction = json.loads(poisson("predict", "numbers", "--set", "problem.coefficient=2.5", "--json").stdout)
+    assert set(keys(prediction, named=("at", "errors_of", "quantities"))) == set(DOCUMENTED["Prediction"])
 
 
 BENCHES = {
