@@ -2,6 +2,7 @@
 
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/parallel.hpp"
+#include "assembly/space/lattice_pieces.hpp"
 #include "assembly/space/prolongation.hpp"
 #include "assembly/space/space.hpp"
 #include "assembly/system/boundary_flux.hpp"
@@ -398,17 +399,17 @@ Estimate CheckedProblem::estimate(AssembledInto into) const {
   return impl_->make_estimate(into);
 }
 
-std::optional<PartOfSpace> CheckedProblem::share(int rank, int ranks) {
+std::shared_ptr<OwnPieces const> CheckedProblem::share(int rank, int ranks) {
   if (impl_->coarse == nullptr || impl_->lattices == 0)
-    return std::nullopt;
+    return nullptr;
   check_memory(estimate(AssembledInto::half_cds_on_host).host_bytes / ranks, "a rank's part of this problem (mesh and fields)");
   auto found = impl_->coarse->share(element_of(impl_->spec, impl_->counts), rank, ranks);
   impl_->coarse.reset();
   return_freed_memory();
   if (!found)
-    return std::nullopt;
+    return nullptr;
   impl_->around = std::move(found->around);
-  return std::move(found->part);
+  return std::move(found->pieces);
 }
 
 std::vector<double> CheckedProblem::points_of_rows(std::span<std::int32_t const> rows) const {
@@ -426,9 +427,9 @@ void CheckedProblem::set_points_of_ghosts(std::int64_t n_rows, std::span<double 
     impl_->around->set_points(n_rows, coordinates);
 }
 
-CheckedProblem::Places CheckedProblem::places(PartOfSpace const& part) const {
+CheckedProblem::Places CheckedProblem::places() const {
   ProblemSpec const& spec = impl_->spec;
-  Space own(*impl_->around, places_in(part.around_cells, part.own_cells), part.in_own_cells);
+  Space own = impl_->around->lattices_alone();
   Extent const extent = extent_of(own);
   PlaceCounts counts = name_places(own, element_of(spec, impl_->counts), spec, impl_->names);
   return {std::move(counts), extent.low, extent.high};
@@ -496,13 +497,11 @@ struct Discretization::Impl {
         summary(whole.summary),
         couplings(whole.couplings),
         pure_neumann(false),
-        of_whole(static_cast<std::int64_t>(unknowns.size())) {
+        of_whole(DirichletValues()) {
     // An unknown at the rim of a part may have its Dirichlet face in a cell that is not here.
     std::vector<double> const all = whole.dirichlet_values();
-    for (std::size_t i = 0; i < unknowns.size(); ++i)
-      if (double const value = all[static_cast<std::size_t>(unknowns[i])]; !std::isnan(value))
-        of_whole.set(static_cast<std::int32_t>(i), value);
-    of_whole.close();
+    for (std::int32_t const unknown : unknowns)
+      of_whole->values.push_back(all[static_cast<std::size_t>(unknown)]);
     std::vector<std::int32_t> here(static_cast<std::size_t>(whole.data.point_loads.loads.empty() ? 0 : whole.space.n_dofs), -1);
     for (std::size_t i = 0; i < unknowns.size() && !here.empty(); ++i)
       here[unknowns[i]] = static_cast<std::int32_t>(i);
@@ -511,6 +510,31 @@ struct Discretization::Impl {
       load.cell = found != cells.end() && *found == load.cell ? static_cast<std::int32_t>(found - cells.begin()) : -1;
     }
     std::erase_if(data.point_loads.loads, [&](PointLoads::Load& load) { return (load.unknown = here[load.unknown]) < 0; });
+  }
+
+  /// The own pieces of a part.
+  Impl(Impl const& around, OwnPieces const& own)
+      : element(around.element),
+        space(around.space.lattices_alone()),
+        data(around.data),
+        has_places(around.has_places),
+        summary(around.summary),
+        couplings(around.couplings),
+        pure_neumann(false),
+        of_whole(DirichletValues{space.lattices->first_face, {}}) {
+    DirichletValues const all = around.dirichlet_on_rims();
+    for (std::int64_t i = all.first; i < own.n_in_pieces(); ++i)
+      of_whole->values.push_back(all[own.in_pieces(i)]);
+    for (PointLoads::Load& load : data.point_loads.loads) {
+      if (load.cell >= space.n_cells)
+        load.cell = -1;
+      if (load.unknown < own.n_rows)
+        continue;
+      auto const found = std::lower_bound(own.ghosts_of_pieces.begin(), own.ghosts_of_pieces.end(), load.unknown);
+      bool const here = found != own.ghosts_of_pieces.end() && *found == load.unknown;
+      load.unknown = here ? static_cast<std::int32_t>(own.n_rows + (found - own.ghosts_of_pieces.begin())) : -1;
+    }
+    std::erase_if(data.point_loads.loads, [](PointLoads::Load const& load) { return load.unknown < 0; });
   }
 
   /// Notes on places. A part of a mesh has the ids of the whole, of which the places were checked.
@@ -537,20 +561,32 @@ struct Discretization::Impl {
     data.scale_source(total / sums.sum);
   }
 
+  /// Of all unknowns that have some.
+  [[nodiscard]] DirichletValues dirichlet_on_rims() const {
+    if (of_whole)
+      return *of_whole;
+    BoundaryTerms const terms = boundary_terms(space, element, data);
+    DirichletValues result{terms.first, {}};
+    result.values.reserve(static_cast<std::size_t>(terms.constraints.size()));
+    for (std::int64_t i = 0; i < terms.constraints.size(); ++i)
+      result.values.push_back(terms.constraints.constrained(i) ? terms.constraints.value(i)
+                                                               : std::numeric_limits<double>::quiet_NaN());
+    return result;
+  }
   [[nodiscard]] std::vector<double> dirichlet_values() const {
-    std::vector<double> values(static_cast<std::size_t>(space.n_dofs), std::numeric_limits<double>::quiet_NaN());
-    auto const take = [&](Constraints const& known, std::int64_t first) {
-      for (std::int64_t i = 0; i < known.size(); ++i)
-        if (known.constrained(i))
-          values[static_cast<std::size_t>(first + i)] = known.value(i);
-    };
-    if (of_whole.size() > 0) {
-      take(of_whole, 0);
-    } else {
-      BoundaryTerms const terms = boundary_terms(space, element, data);
-      take(terms.constraints, terms.first);
-    }
+    DirichletValues const given = dirichlet_on_rims();
+    std::vector<double> values(static_cast<std::size_t>(given.first), std::numeric_limits<double>::quiet_NaN());
+    values.insert(values.end(), given.values.begin(), given.values.end());
     return values;
+  }
+  /// What is given of a part, as constraints of all of its unknowns.
+  [[nodiscard]] Constraints constraints_of_whole() const {
+    Constraints result(space.n_dofs);
+    for (std::int64_t i = of_whole->first; i < space.n_dofs; ++i)
+      if (of_whole->has(i))
+        result.set(static_cast<std::int32_t>(i), (*of_whole)[i]);
+    result.close();
+    return result;
   }
 
   [[nodiscard]] bool is_pure_neumann() const {
@@ -584,7 +620,7 @@ struct Discretization::Impl {
   MeshSummary summary;
   std::int64_t couplings;                    ///< pairs of unknowns that share a cell
   mutable std::optional<bool> pure_neumann;  ///< known once it was asked for
-  Constraints of_whole;                      ///< of a part of a mesh: the Dirichlet values of its unknowns
+  std::optional<DirichletValues> of_whole;   ///< of a part of a mesh, once they are known
   std::optional<double> of_part;             ///< of a part: what is taken off the exact solution
 };
 
@@ -610,6 +646,9 @@ Discretization::Discretization(Discretization const& whole, std::span<std::int32
   assert(!whole.impl_->space.box);
 }
 
+Discretization::Discretization(Discretization const& around, OwnPieces const& own)
+    : impl_(std::make_unique<Impl>(*around.impl_, own)) {}
+
 Discretization::~Discretization() = default;
 Discretization::Discretization(Discretization&&) noexcept = default;
 
@@ -623,8 +662,8 @@ std::vector<std::string> const& Discretization::notes() const {
 
 LinearSystem Discretization::assemble() {
   auto system = assemble_system(impl_->space, impl_->element, impl_->data,
-                                impl_->of_whole.size() > 0 ? impl_->of_whole
-                                                           : periodic_constraints(impl_->space, impl_->element, impl_->data));
+                                impl_->of_whole ? impl_->constraints_of_whole()
+                                                : periodic_constraints(impl_->space, impl_->element, impl_->data));
   impl_->summary.nnz = system.matrix.nnz();
   impl_->summary.exact_counts = true;
   impl_->pure_neumann = system.pure_neumann;
@@ -744,15 +783,9 @@ LatticeGeometry Discretization::lattice_geometry(Discretization const& around, s
   return assembly::lattice_geometry(impl_->space, around.impl_->space, in_around, impl_->data);
 }
 
-LatticeGeometry Discretization::lattice_geometry(LatticeLayout layout, std::span<std::int32_t const> number,
-                                                 std::span<unsigned const> materials) const {
-  assert(impl_->data.diagonal_code());
-  return assembly::lattice_geometry(impl_->space, std::move(layout), number, materials, impl_->data);
-}
-
-LatticeProblem Discretization::lattice_problem(OwnPieces const& own) const {
-  assert(impl_->data.diagonal_code() && impl_->data.one_source() && impl_->of_whole.size() > 0);
-  return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, impl_->of_whole, own);
+LatticeProblem Discretization::lattice_problem_of_pieces() const {
+  assert(impl_->data.diagonal_code() && impl_->data.one_source() && impl_->of_whole);
+  return assembly::lattice_problem_of_pieces(impl_->space, impl_->element, impl_->data, *impl_->of_whole);
 }
 
 LatticeProblem Discretization::lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet,
@@ -761,18 +794,19 @@ LatticeProblem Discretization::lattice_problem(std::span<std::int32_t const> num
   return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, number, dirichlet, with_source);
 }
 
-std::int64_t Discretization::emptied_entries(std::span<double const> dirichlet, std::span<std::uint8_t const> is_row) const {
+std::int64_t Discretization::emptied_entries(DirichletValues const& dirichlet,
+                                             std::function<bool(std::int64_t)> const& is_row) const {
   return assembly::emptied_entries(impl_->space, dirichlet, is_row);
 }
 
-void Discretization::refuse(DataError const& error) const {
+void Discretization::refuse(DataError const& error, bool of_cells) const {
   using Quantity = DataError::Quantity;
   ProblemData const& data = impl_->data;
   auto const condition = [&]() -> BoundaryData const& { return data.boundary_at(static_cast<unsigned>(error.part)); };
   switch (error.quantity) {
   case Quantity::coefficient: {
     Space const& space = impl_->space;
-    unsigned const material = space.material(error.part * (space.lattices ? space.lattices->cells_of_lattice() : 1));
+    unsigned const material = space.material(error.part * (space.lattices && !of_cells ? space.lattices->cells_of_lattice() : 1));
     static_cast<void>(data.coefficient(material)(error.at, material));
     throw InputError("problem.coefficient", "the coefficient is not positive and finite at (x, y, z) = " + to_text(error.at));
   }
@@ -896,11 +930,17 @@ std::vector<double> Discretization::dirichlet_values() const {
 }
 
 void Discretization::set_dirichlet_values(std::span<double const> values) {
-  impl_->of_whole = Constraints(impl_->space.n_dofs);
-  for (std::int64_t i = 0; i < impl_->space.n_dofs; ++i)
-    if (double const value = values[static_cast<std::size_t>(i)]; !std::isnan(value))
-      impl_->of_whole.set(static_cast<std::int32_t>(i), value);
-  impl_->of_whole.close();
+  auto const first = static_cast<std::size_t>(impl_->space.lattices ? impl_->space.lattices->first_face : 0);
+  impl_->of_whole = DirichletValues{static_cast<std::int64_t>(first), {values.begin() + first, values.end()}};
+}
+
+DirichletValues Discretization::dirichlet_on_rims() const {
+  return impl_->dirichlet_on_rims();
+}
+
+void Discretization::set_dirichlet_on_rims(DirichletValues const& given) {
+  assert(given.end() == impl_->space.n_dofs);
+  impl_->of_whole = given;
 }
 
 bool Discretization::has_exact() const {
@@ -940,6 +980,10 @@ NodesOfBox Discretization::nodes_among(ValuesOfUnknowns const& u) const {
 
 std::array<double, 3> Discretization::point(std::int64_t unknown) const {
   return impl_->space.point(unknown);
+}
+
+LatticeNode Discretization::first_node(std::int64_t unknown) const {
+  return impl_->space.lattices->first_node(unknown);
 }
 
 std::optional<Discretization::ExactCode> Discretization::exact_code() const {

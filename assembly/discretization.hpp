@@ -2,6 +2,8 @@
 
 #include "assembly/mesh/counts.hpp"
 #include "assembly/problem.hpp"
+#include "assembly/space/constraints.hpp"
+#include "assembly/space/lattice_numbering.hpp"
 #include "assembly/space/space_partition.hpp"
 #include "assembly/system/fields.hpp"
 #include "assembly/system/linear_system.hpp"
@@ -109,19 +111,19 @@ public:
   [[nodiscard]] Estimate estimate(AssembledInto into) const;
 
   /// Makes what one of several processes has of a mesh of lattices, without the whole mesh. A Discretization of this problem is
-  /// then the part on its around_cells, if it has any. Returns nothing where the mesh is none of lattices; this problem is then of
-  /// no further use (one process makes the whole, and sends parts: set_part). Errors: those of Discretization.
-  [[nodiscard]] std::optional<PartOfSpace> share(int rank, int ranks);
+  /// then the part on its own pieces and the cells around, if it has any. Returns null where the mesh is none of lattices; this
+  /// problem is then of no further use (one process makes the whole, and sends parts: set_part). Errors: those of Discretization.
+  [[nodiscard]] std::shared_ptr<OwnPieces const> share(int rank, int ranks);
   /// After share, before all else: a rank places the nodes of its own unknowns, and tells others the coordinates of those that they
   /// have as ghosts, 3 each. Rows as in RankNeighbor::sent; ghosts in the order of the part.
   [[nodiscard]] std::vector<double> points_of_rows(std::span<std::int32_t const> rows) const;
   void set_points_of_ghosts(std::int64_t n_rows, std::span<double const> coordinates);
-  /// After share: what named places hold among the own cells of the part, and where the nodes around lie.
+  /// After share: what named places hold among the cells of own pieces, and where the nodes around lie.
   struct Places {
     PlaceCounts counts;
     std::array<double, 3> low, high;
   };
-  [[nodiscard]] Places places(PartOfSpace const& part) const;
+  [[nodiscard]] Places places() const;
   /// The sums of that over all parts.
   void set_places_of_whole(PlaceCounts counts);
   /// A Discretization of this problem is then this part (Discretization::arrays_of) of a mesh whose places have their names.
@@ -151,6 +153,8 @@ public:
   explicit Discretization(ProblemSpec spec, AssembledInto into = AssembledInto::csr);
   /// The part on these cells of a mesh that is no box; see Space. A part does not tell whether the problem is pure Neumann.
   Discretization(Discretization const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns);
+  /// The own pieces of lattices, without the cells around, of what a problem with a share has; see OwnPieces::in_pieces.
+  Discretization(Discretization const& around, OwnPieces const& own);
   ~Discretization();
   Discretization(Discretization&&) noexcept;
 
@@ -171,20 +175,18 @@ public:
   /// Returns the mesh for what is asked of a solution on the backend. Its materials are those of the summary, in their order.
   /// Preconditions: those of lattice_problem(); this outlives it.
   [[nodiscard]] LatticeGeometry lattice_geometry() const;
-  /// Returns the same of a rank's own cells, where this is the part on these cells, and of its own pieces of lattices, where this
-  /// is the part around them; see system/lattice_problem.hpp.
+  /// Returns the same of a rank's own cells, where this is the part on these cells; see system/lattice_problem.hpp.
   [[nodiscard]] LatticeGeometry lattice_geometry(Discretization const& around, std::span<std::int32_t const> in_around) const;
-  [[nodiscard]] LatticeGeometry lattice_geometry(LatticeLayout layout, std::span<std::int32_t const> number,
-                                                 std::span<unsigned const> materials) const;
   /// Returns the problem of a rank's own pieces of lattices, where this is the part on the cells around them; see
   /// system/lattice_problem.hpp. Precondition: set_dirichlet_values was called.
-  [[nodiscard]] LatticeProblem lattice_problem(OwnPieces const& own) const;
+  [[nodiscard]] LatticeProblem lattice_problem_of_pieces() const;
   /// Returns the problem of a rank's own cells, where this is the part on these cells; see system/lattice_problem.hpp.
   [[nodiscard]] LatticeProblem lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet,
                                                bool with_source) const;
   /// Counts the entries that Dirichlet values take out of the matrix, where this is the part around own rows; see
   /// system/lattice_problem.hpp.
-  [[nodiscard]] std::int64_t emptied_entries(std::span<double const> dirichlet, std::span<std::uint8_t const> is_row) const;
+  [[nodiscard]] std::int64_t emptied_entries(DirichletValues const& dirichlet,
+                                             std::function<bool(std::int64_t)> const& is_row) const;
   /// (int f + int g) / (int |f| + int |g|) of a pure Neumann problem. Throws InputError where that is too far from 0 for a
   /// solution.
   [[nodiscard]] static double compatibility_defect(double total, double absolute);
@@ -209,8 +211,9 @@ public:
   void make_compatible(HostVector<double>& rhs) const;
   /// Shifts u so that its integral is zero.
   void subtract_mean(HostVector<double>& u) const;
-  /// What that assembly found wrong with the data, in the words of the assembly here: throws InputError.
-  [[noreturn]] void refuse(DataError const& error) const;
+  /// What that assembly found wrong with the data, in the words of the assembly here: throws InputError. `of_cells`: every cell was
+  /// a lattice.
+  [[noreturn]] void refuse(DataError const& error, bool of_cells = false) const;
   /// u = C x + g from the solution x of a system of this discretisation. In a pure Neumann problem u is shifted so that its
   /// integral is zero.
   [[nodiscard]] HostVector<double> reconstruct(LinearSystem const& system, HostVector<double> x) const;
@@ -250,6 +253,9 @@ public:
   /// rim may have its face outside of it: set_dirichlet_values gives those of the whole.
   [[nodiscard]] std::vector<double> dirichlet_values() const;
   void set_dirichlet_values(std::span<double const> values);
+  /// The same, of meshes of lattices for the unknowns on rims alone.
+  [[nodiscard]] DirichletValues dirichlet_on_rims() const;
+  void set_dirichlet_on_rims(DirichletValues const& given);
   [[nodiscard]] bool has_exact() const;
   /// Returns the integral of `exact` over this mesh or part, and the volume.
   [[nodiscard]] ExactMean mean_of_exact() const;
@@ -271,6 +277,8 @@ public:
   [[nodiscard]] NodesOfBox nodes_among(ValuesOfUnknowns const& u) const;
   /// The node of an unknown.
   [[nodiscard]] std::array<double, 3> point(std::int64_t unknown) const;
+  /// Of a mesh of lattices: the first node of lattices that an unknown stands for.
+  [[nodiscard]] LatticeNode first_node(std::int64_t unknown) const;
   /// `exact` for evaluations on the backend, and the Gauss points per direction of errors() and mean_of_exact(). Returns nothing
   /// where it is not set, or only the host can evaluate it.
   struct ExactCode {

@@ -171,22 +171,30 @@ void require_sources_inside(Domain const& mesh, Team& team) {
 
 /// On the rim of a part whose boundaries have names an unknown may have its Dirichlet face in another part: its rank tells.
 void exchange_dirichlet_values(Domain& mesh, Team& team) {
-  std::vector<double> values, own(static_cast<std::size_t>(mesh.n_rows));
+  assembly::DirichletValues given;
+  std::vector<double> own;
   team.together([&] {
-    if (!mesh.around)
+    if (mesh.around)
+      given = mesh.around->dirichlet_on_rims();
+    if (!mesh.box)
       return;
-    values = mesh.around->dirichlet_values();
-    for (std::size_t i = 0; i < values.size(); ++i)
+    own.resize(static_cast<std::size_t>(mesh.n_rows));
+    for (std::size_t i = 0; i < given.values.size(); ++i)
       if (mesh.places[i] < mesh.n_rows)
-        own[static_cast<std::size_t>(mesh.places[i])] = values[i];
+        own[static_cast<std::size_t>(mesh.places[i])] = given.values[i];
   });
-  auto const ghosts = values_of_ghosts<double>(team.communicator(), mesh.neighbors, own);
+  // Of other meshes places are numbers: only some unknowns have values.
+  RankLists<double> to;
+  for (RankNeighbor const& neighbor : mesh.neighbors)
+    for (std::int32_t const row : neighbor.sent)
+      to[neighbor.rank].push_back(mesh.box ? own[static_cast<std::size_t>(row)] : given[row]);
+  auto const ghosts = swap_lists(team.communicator(), to).joined();
   if (!mesh.around)
     return;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (mesh.places[i] >= mesh.n_rows)
-      values[i] = ghosts[static_cast<std::size_t>(mesh.places[i] - mesh.n_rows)];
-  mesh.around->set_dirichlet_values(values);
+  for (std::size_t i = 0; i < given.values.size(); ++i)
+    if (std::int64_t const place = mesh.places[static_cast<std::size_t>(given.first) + i]; place >= mesh.n_rows)
+      given.values[i] = ghosts[static_cast<std::size_t>(place - mesh.n_rows)];
+  mesh.around->set_dirichlet_on_rims(given);
 }
 
 /// One rank has the whole mesh.
@@ -291,21 +299,16 @@ void make_own(Domain& mesh, assembly::PartOfSpace& part) {
   mesh.own_in_list = std::move(part.in_own_cells);
 }
 
-/// The part on the cells around own rows, and that on own cells, from a problem that knows the former.
+/// The part on the cells around own rows, if there are any of its unknowns, and that on own cells, from a problem that knows the
+/// former. make_own() makes the latter.
+template <class MakeOwn>
 void make_parts(Domain& mesh, Team& team, assembly::ProblemSpec const& spec, std::optional<assembly::CheckedProblem> problem,
-                assembly::PartOfSpace& part) {
-  mesh.neighbors = std::move(part.neighbors);
-  mesh.nested = std::move(part.nested);
-  mesh.pieces = std::move(part.pieces);
-  mesh.n_rows = part.n_rows;
+                std::size_t n_around, MakeOwn const& make_own) {
   team.together([&] {
-    if (part.around_cells.empty())
+    if (n_around == 0)
       return;
-    HostVector<std::int32_t> places(part.unknowns.size());
-    std::iota(places.begin(), places.end(), 0);
-    mesh.places = std::move(places);
+    mesh.places = RowPlaces(n_around);
     mesh.around = std::make_shared<assembly::Discretization>(std::move(*problem));
-    mesh.around_unknowns = part.unknowns;
   });
   problem.reset();
   assembly::SharedPlaces places;
@@ -313,13 +316,7 @@ void make_parts(Domain& mesh, Team& team, assembly::ProblemSpec const& spec, std
     places.cuts = share_line_cuts(mesh, team, spec.line_sources.size());
   move_sources(mesh, team, std::move(places));
   exchange_dirichlet_values(mesh, team);
-  team.together([&] {
-    if (!part.own_cells.empty())
-      make_own(mesh, part);
-    if (mesh.pieces != nullptr)
-      mesh.around_cells = std::move(part.around_cells);
-    mesh.own_nodes = std::move(part.own_nodes);
-  });
+  team.together([&] { make_own(); });
   if (spec.source_total)
     scale_source(mesh, team, *spec.source_total);
   require_sources_inside(mesh, team);
@@ -329,31 +326,35 @@ void make_parts(Domain& mesh, Team& team, assembly::ProblemSpec const& spec, std
 std::optional<Domain> mesh_of_lattices(RunConfig const& config, Team& team, Forecaster const& forecast) {
   Domain mesh;
   std::optional<assembly::CheckedProblem> problem;
-  std::optional<assembly::PartOfSpace> found;
   team.together([&] {
     problem.emplace(problem_of(config));
     static_cast<void>(forecast(*problem));
     mesh.whole = problem->mesh();
-    found = problem->share(team.rank(), team.size());
+    mesh.pieces = problem->share(team.rank(), team.size());
   });
-  if (any_of_ranks(team.communicator(), !found))
+  if (any_of_ranks(team.communicator(), mesh.pieces == nullptr))
     return std::nullopt;
-  assembly::PartOfSpace& part = *found;
+  assembly::OwnPieces const& pieces = *mesh.pieces;
+  mesh.neighbors = pieces.neighbors;
+  mesh.n_rows = pieces.n_rows;
   RankLists<double> points;
-  for (RankNeighbor const& neighbor : part.neighbors)
+  for (RankNeighbor const& neighbor : pieces.neighbors)
     points[neighbor.rank] = problem->points_of_rows(neighbor.sent);
-  problem->set_points_of_ghosts(part.n_rows, swap_lists(team.communicator(), points).joined());  // of ghosts, by their rank
-  bool const has_own = !part.own_cells.empty();
+  problem->set_points_of_ghosts(pieces.n_rows, swap_lists(team.communicator(), points).joined());  // of ghosts, by their rank
+  bool const has_own = !pieces.own.empty();
   assembly::ProblemSpec const& spec = config.problem;
   if (spec.mesh.has_places())
     problem->set_places_of_whole(find_places(spec.mesh, mesh, team, [&]() -> std::optional<assembly::CheckedProblem::Places> {
-      return has_own ? std::optional(problem->places(part)) : std::nullopt;
+      return has_own ? std::optional(problem->places()) : std::nullopt;
     }));
   else
     keep_names_in_use(mesh.whole);
   std::vector<std::string> const& notes = problem->notes();
   mesh.notes.insert(mesh.notes.begin(), notes.begin(), notes.end());
-  make_parts(mesh, team, config.problem, std::move(problem), part);
+  make_parts(mesh, team, config.problem, std::move(problem), static_cast<std::size_t>(pieces.n_unknowns()), [&] {
+    if (has_own)
+      mesh.own = std::make_shared<assembly::Discretization>(*mesh.around, pieces);
+  });
   return mesh;
 }
 
@@ -407,7 +408,14 @@ Domain mesh_in_parts(RunConfig const& config, Team& team, Forecaster const& fore
     keep_names_in_use(mesh.whole);
     problem->set_part(std::move(share.around));
   });
-  make_parts(mesh, team, config.problem, std::move(problem), share.part);
+  assembly::PartOfSpace& part = share.part;
+  mesh.neighbors = std::move(part.neighbors);
+  mesh.n_rows = part.n_rows;
+  mesh.around_unknowns = part.unknowns;
+  make_parts(mesh, team, config.problem, std::move(problem), part.unknowns.size(), [&] {
+    if (!part.own_cells.empty())
+      make_own(mesh, part);
+  });
   return mesh;
 }
 
@@ -440,18 +448,25 @@ std::int64_t node_in_larger(std::int64_t i, BoxPart const& part, int order, Coun
 std::int64_t Domain::cell_of_whole(std::int64_t cell) const {
   if (is_whole())
     return cell;
-  return box ? in_larger(cell, part.cells, part.first, cells) : own_cells[static_cast<std::size_t>(cell)];
+  if (box)
+    return in_larger(cell, part.cells, part.first, cells);
+  return pieces != nullptr ? pieces->cell_of_whole(cell) : own_cells[static_cast<std::size_t>(cell)];
 }
 
 std::int64_t Domain::unknown_of_whole(std::int64_t unknown) const {
   if (is_whole())
     return unknown;
+  if (pieces != nullptr)
+    return around_of_whole(pieces->in_pieces(unknown));
   return box ? node_in_larger(unknown, part, order, cells) : own_unknowns[static_cast<std::size_t>(unknown)];
 }
 
 std::int64_t Domain::around_of_whole(std::int64_t unknown) const {
   if (is_whole())
     return unknown;
+  if (pieces != nullptr)
+    return unknown < n_rows ? pieces->number_of(around->first_node(unknown))
+                            : pieces->ghosts[static_cast<std::size_t>(unknown - n_rows)];
   return box ? node_in_larger(unknown, part_around, order, cells) : around_unknowns[static_cast<std::size_t>(unknown)];
 }
 
@@ -463,6 +478,8 @@ BoxPart Domain::own_in_around() const {
 }
 
 HostVector<double> Domain::of_own_rows(std::span<double const> values) const {
+  if (!box)
+    return {values.begin(), values.begin() + std::min(n_rows, std::ssize(values))};
   HostVector<double> result(static_cast<std::size_t>(n_rows));
   for (std::size_t unknown = 0; unknown < n_around(); ++unknown)
     if (place(unknown) < n_rows)
@@ -476,36 +493,64 @@ HostVector<double> Domain::of_own_rows(HostVector<double>&& values) const {
 
 std::vector<std::int64_t> Domain::row_numbers() const {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(n_rows));
+  if (!box) {
+    for (std::int64_t row = 0; row < n_rows; ++row)
+      numbers[static_cast<std::size_t>(row)] = around_of_whole(row);
+    return numbers;
+  }
   for (std::size_t i = 0; i < n_around(); ++i)
     if (place(i) < n_rows)
       numbers[static_cast<std::size_t>(place(i))] = around_of_whole(static_cast<std::int64_t>(i));
   return numbers;
 }
 
-std::vector<std::int32_t> const& Domain::in_own() const {
-  if (BlockPlaces const* const block = places.block(); block != nullptr && own_in_list.empty()) {
-    NodeBox const nodes = nodes_of(part, order);
-    own_in_list.reserve(static_cast<std::size_t>(nodes.size()));
-    nodes.for_all([&](auto const& node) { own_in_list.push_back(static_cast<std::int32_t>(block->around().index(node))); });
-  }
-  return own_in_list;
+std::size_t Domain::n_in_own() const {
+  if (own == nullptr)
+    return 0;
+  if (places.block() != nullptr)
+    return static_cast<std::size_t>(nodes_of(part, order).size());
+  return pieces != nullptr ? static_cast<std::size_t>(pieces->n_in_pieces()) : own_in_list.size();
 }
 
-std::int32_t Domain::in_own(std::int32_t unknown) const {
+std::int32_t Domain::in_own(std::int64_t unknown) const {
   if (BlockPlaces const* const block = places.block())
     return static_cast<std::int32_t>(block->around().index(nodes_of(part, order).node(unknown)));
-  return own_in_list[static_cast<std::size_t>(unknown)];
+  return pieces != nullptr ? pieces->in_pieces(unknown) : own_in_list[static_cast<std::size_t>(unknown)];
+}
+
+std::vector<std::int32_t> Domain::list_in_own() const {
+  std::vector<std::int32_t> result;
+  result.reserve(n_in_own());
+  if (BlockPlaces const* const block = places.block())
+    nodes_of(part, order).for_all([&](auto const& node) {
+      result.push_back(static_cast<std::int32_t>(block->around().index(node)));
+    });
+  else
+    for (std::size_t i = 0; i < n_in_own(); ++i)
+      result.push_back(in_own(static_cast<std::int64_t>(i)));
+  return result;
 }
 
 HostVector<double> Domain::of_own_cells(std::span<double const> values) const {
+  if (pieces != nullptr) {
+    HostVector<double> result(values.begin(), values.begin() + n_rows);
+    for (std::int32_t const ghost : pieces->ghosts_of_pieces)
+      result.push_back(values[static_cast<std::size_t>(ghost)]);
+    return result;
+  }
   HostVector<double> result;
-  result.reserve(in_own().size());
-  for (std::int32_t const place : in_own())
+  result.reserve(n_in_own());
+  for (std::int32_t const place : list_in_own())
     result.push_back(values[static_cast<std::size_t>(place)]);
   return result;
 }
 
 std::vector<std::uint8_t> Domain::have_rows() const {
+  if (!box) {
+    std::vector<std::uint8_t> result(n_around(), 0);
+    std::fill(result.begin(), result.begin() + std::min<std::int64_t>(n_rows, std::ssize(result)), std::uint8_t{1});
+    return result;
+  }
   std::vector<std::uint8_t> result(n_around());
   for (std::size_t i = 0; i < result.size(); ++i)
     result[i] = has_row(i) ? 1 : 0;

@@ -7,7 +7,6 @@
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
 #include "assembly/space/lattice_pieces.hpp"
-#include "assembly/space/nested_spaces.hpp"
 #include "gpu/core/rank_rows.hpp"
 
 #include <array>
@@ -34,14 +33,13 @@ struct Domain {
   std::optional<bool> pure_neumann;  ///< none: known when all parts are assembled
   std::vector<RankTie> ties;         ///< by the unknown
   std::vector<std::string> notes;
-  std::shared_ptr<assembly::NestedLattices const> nested;  ///< of lattices, on all ranks
-  std::shared_ptr<assembly::LatticePieces const> pieces;   ///< the same; who has which
+  std::shared_ptr<assembly::OwnPieces const> pieces;  ///< of a mesh of lattices, on all ranks
 
   [[nodiscard]] bool is_whole() const { return around != nullptr && around == own; }
-  /// The unknowns of own cells among those around. Of a box they are found when they are asked for.
-  [[nodiscard]] std::vector<std::int32_t> const& in_own() const;
-  /// One entry of that list.
-  [[nodiscard]] std::int32_t in_own(std::int32_t unknown) const;
+  /// The unknowns of own cells among those around: how many they are, one of them, and their list.
+  [[nodiscard]] std::size_t n_in_own() const;
+  [[nodiscard]] std::int32_t in_own(std::int64_t unknown) const;
+  [[nodiscard]] std::vector<std::int32_t> list_in_own() const;
   /// The values at the unknowns of `own` among values at those of `around`, where these are two.
   [[nodiscard]] HostVector<double> of_own_cells(std::span<double const> values) const;
   /// How many unknowns `around` has; and the row of one of them, or n_rows and its number among the ghosts.
@@ -71,10 +69,8 @@ struct Domain {
   [[nodiscard]] assembly::BoxPart own_in_around() const;
   int order = 1;
   std::array<std::int64_t, 3> cells{};
-  std::vector<std::int32_t> own_cells, own_unknowns, around_unknowns;  ///< of other meshes
-  std::vector<std::int32_t> around_cells;                              ///< of lattices, until they are assembled
-  HostVector<std::int32_t> own_nodes;                                  ///< the same; see PartOfSpace
-  mutable std::vector<std::int32_t> own_in_list;                       ///< what in_own() gives
+  std::vector<std::int32_t> own_cells, own_unknowns, around_unknowns;  ///< of meshes that are no boxes and have no pieces
+  std::vector<std::int32_t> own_in_list;                               ///< the same; of unknowns of own cells those around
 };
 
 /// What is to be known of a problem before its mesh is made: called with the checked problem on every rank that makes the mesh or

@@ -139,7 +139,7 @@ assembly::Quantities quantities_on_backend(SolutionValues const& values, assembl
     return result;
   }
   // The residuals of a part's own cells are not all that an unknown on its rim has; those of the cells around are.
-  std::vector<std::uint8_t> const none(mesh.in_own().size(), 0);
+  std::vector<std::uint8_t> const none(mesh.n_in_own(), 0);
   auto const of_own = [&](std::span<std::int32_t const> unknowns) { return values.at(unknowns); };
   result.boundaries = mesh.own->fluxes_near_boundary(of_own, {}, none).boundaries;
   by_residuals = mesh.around->fluxes_near_boundary(high, low, mesh.have_rows());

@@ -5,28 +5,39 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 namespace poisson::app {
 
 /// For every unknown around own rows: the row, or the number of rows plus that of the ghost. Of a box they are formulas, of other
-/// meshes a list.
+/// meshes their own numbers.
 class RowPlaces {
 public:
   RowPlaces() = default;
   RowPlaces(BlockPlaces block) : block_(std::move(block)) {}
-  RowPlaces(HostVector<std::int32_t> list) : list_(std::move(list)) {}
+  /// So many unknowns with their own numbers.
+  explicit RowPlaces(std::size_t n) : n_(n) {}
 
-  [[nodiscard]] std::size_t size() const { return block_ ? block_->size() : list_.size(); }
-  [[nodiscard]] std::int32_t operator[](std::size_t unknown) const { return block_ ? (*block_)[unknown] : list_[unknown]; }
+  [[nodiscard]] std::size_t size() const { return block_ ? block_->size() : n_; }
+  [[nodiscard]] std::int32_t operator[](std::size_t unknown) const {
+    return block_ ? (*block_)[unknown] : static_cast<std::int32_t>(unknown);
+  }
   /// Of a box; null elsewhere.
   [[nodiscard]] BlockPlaces const* block() const { return block_ ? &*block_ : nullptr; }
-  [[nodiscard]] HostVector<std::int32_t> list() const { return block_ ? block_->list() : list_; }
+  /// Of all unknowns.
+  [[nodiscard]] HostVector<std::int32_t> list() const {
+    if (block_)
+      return block_->list();
+    HostVector<std::int32_t> result(n_);
+    std::iota(result.begin(), result.end(), 0);
+    return result;
+  }
 
 private:
   std::optional<BlockPlaces> block_;
-  HostVector<std::int32_t> list_;
+  std::size_t n_ = 0;
 };
 
 }  // namespace poisson::app

@@ -309,9 +309,9 @@ AssemblyPlan plan_for(Domain const& mesh, Team& team, RunConfig const& config, B
     if (!config.is_box()) {
       std::set<int> used;  // ranks that have pieces
       if (mesh.pieces != nullptr)
-        used.insert(mesh.pieces->rank_of.begin(), mesh.pieces->rank_of.end());
+        used.insert(mesh.pieces->pieces->rank_of.begin(), mesh.pieces->pieces->rank_of.end());
       bool const has_pieces = std::ssize(used) == team.size();
-      division.piece_cells = has_pieces ? mesh.pieces->n : 0;
+      division.piece_cells = has_pieces ? mesh.pieces->pieces->n : 0;
     }
     plan = expected && expected->division == division ? *std::move(expected) : plan_assembly(config, backend, mesh.whole, division);
   });

@@ -74,7 +74,10 @@ public:
     CutTriangles found;
     bool any = false;
     for (bool const equal_is_larger : {true, false}) {
-      solution_.team.together([&] { found = triangles_of(output::level_set(mesh_, value, level, equal_is_larger)); });
+      solution_.team.together([&] {
+        found = triangles_of(output::level_set(mesh_, value, level, equal_is_larger,
+                                               [&](std::int64_t node) { return solution_.mesh.unknown_of_whole(node); }));
+      });
       any = any_of_ranks(ranks(), !found.triangles.empty());
       if (any)
         break;

@@ -81,7 +81,7 @@ HostVector<double> flux_at_own_nodes(Solution const& solution, RunConfig const& 
   solution.team.together([&] {
     if (mesh.around)
       around = mesh.around->flux_at_nodes(solution.u.host(), output_nodes(config));
-    result.resize(3 * mesh.in_own().size());
+    result.resize(3 * mesh.n_in_own());
   });
   std::vector<std::array<double, 3>> rows(static_cast<std::size_t>(mesh.n_rows));
   for (std::size_t i = 0; i < mesh.places.size(); ++i)
@@ -89,8 +89,8 @@ HostVector<double> flux_at_own_nodes(Solution const& solution, RunConfig const& 
       std::copy_n(&around[3 * i], 3, rows[static_cast<std::size_t>(mesh.places[i])].begin());
   auto const ghosts = values_of_ghosts<std::array<double, 3>>(solution.team.communicator(), mesh.neighbors, rows);
   rows.insert(rows.end(), ghosts.begin(), ghosts.end());
-  for (std::size_t i = 0; i < mesh.in_own().size(); ++i) {
-    auto const place = mesh.places[static_cast<std::size_t>(mesh.in_own()[i])];
+  for (std::size_t i = 0; i < mesh.n_in_own(); ++i) {
+    auto const place = mesh.places[static_cast<std::size_t>(mesh.in_own(static_cast<std::int64_t>(i)))];
     std::copy_n(rows[static_cast<std::size_t>(place)].begin(), 3, &result[3 * i]);
   }
   return result;

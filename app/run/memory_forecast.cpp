@@ -81,9 +81,12 @@ LargestPart whole_mesh(assembly::Estimate const& whole, RunConfig const& config)
   return part;
 }
 
-/// Dirichlet values and marks of the unknowns around own rows, where gpu/elements assembles lattices on several ranks.
-std::int64_t bytes_of_fixed_values(AssemblyPlan const& plan, std::int64_t around) {
-  return plan.route == Route::lattices || plan.route == Route::cells ? 17 * around : 0;
+/// Dirichlet values and marks of the unknowns around own rows, of pieces of lattices on their rims, where gpu/elements assembles
+/// lattices on several ranks.
+std::int64_t bytes_of_fixed_values(AssemblyPlan const& plan, LargestPart const& part) {
+  if (plan.route == Route::lattices)
+    return 17 * (part.layout.n_unknowns - part.layout.n_inner());
+  return plan.route == Route::cells ? 17 * part.around : 0;
 }
 
 LargestPart part_of_box(assembly::Estimate const& whole, RunConfig const& config, AssemblyPlan const& plan, int ranks) {
@@ -123,7 +126,7 @@ LargestPart part_of_box(assembly::Estimate const& whole, RunConfig const& config
   if (plan.has_box_levels)
     part.blocks = partition.node_blocks();
   part.space = part.making_mesh = around.memory.space + own.memory.space;
-  part.constraints = plan.route == Route::csr ? around.memory.constraints : bytes_of_fixed_values(plan, part.around);
+  part.constraints = plan.route == Route::csr ? around.memory.constraints : bytes_of_fixed_values(plan, part);
   part.assembled = around.memory.csr + 12 * part.around;  // with the places of the unknowns
   part.solution = 8 * part.around;
   part.output = own.memory.output + 12 * own.mesh.dofs;  // and u of the cells' unknowns, with their places
@@ -143,6 +146,15 @@ LatticeLayout own_lattices(RunConfig const& config, assembly::MeshSummary const&
   layout.n_lattices = (mesh.cells / (cells * cells * cells) + division.ranks - 1) / division.ranks;
   layout.n_unknowns = std::max(n_unknowns, layout.n_inner());
   return layout;
+}
+
+/// The same of the pieces that a rank's mesh is made of, however the matrix is assembled.
+LatticeLayout own_pieces(RunConfig const& config, assembly::MeshSummary const& mesh, int ranks, std::int64_t n_unknowns) {
+  int const refinements = config.problem.mesh.refinements, depth = assembly::depth_of_pieces(mesh.lattices, refinements, ranks);
+  Division division;
+  division.ranks = ranks;
+  division.piece_cells = std::int64_t{1} << (refinements - depth);
+  return own_lattices(config, mesh, division, Route::lattices, n_unknowns);
 }
 
 /// Parts of a mesh that is no box have about equal size, as METIS makes them. A rank has half of the nodes of a cell on the rim of
@@ -177,16 +189,23 @@ LargestPart part_by_metis(assembly::Estimate const& whole, RunConfig const& conf
   if (plan.route != Route::csr)
     part.layout = own_lattices(config, whole.mesh, plan.division, plan.route, part.around);
 
-  // A part has the unknowns of its cells, nodes and materials in arrays, once for the cells around and once for its own; numbers in
-  // the whole; where a rank makes lattices the places of its unknowns in them.
   double const per_cell = 4 * std::pow(p + 1, 3) + 4;
-  auto const space = [&](double n_cells, std::int64_t n_unknowns) { return rounded(per_cell * n_cells) + 24 * n_unknowns; };
-  part.space =
-      space(cells * of_cells, part.around) + space(cells, part.rows) + 20 * part.around + (has_lattices ? 12 * part.rows : 0);
-  // While a part is made: the unknowns of all its cells twice, as lists.
-  part.making_mesh = part.space + (has_lattices ? rounded(2 * per_cell * cells * of_cells)
-                                                : whole.memory.making_mesh + rounded(per_cell * 2 * cells * of_cells));
-  part.constraints = plan.route == Route::csr ? share_of(whole.memory.constraints) : bytes_of_fixed_values(plan, part.around);
+  if (has_lattices) {
+    // The nodes of own pieces; once for them and once with the cells around tables of their rims. The layer of cells around.
+    LatticeLayout const pieces = own_pieces(config, whole.mesh, ranks, part.around);
+    std::int64_t const m = pieces.nodes(), on_rims = pieces.n_unknowns - pieces.n_inner();
+    std::int64_t const tables = 8 * pieces.n_lattices * pieces.rim().size() + 8 * on_rims;
+    part.space = 24 * pieces.n_lattices * m * m * m + 2 * tables + rounded(per_cell * area / 2) + 2 * 24 * part.ghosts;
+    // What is found in the cells on both sides of cuts.
+    part.making_mesh = part.space + rounded(8 * std::pow(p + 1, 3) * area);
+  } else {
+    // A part has the unknowns of its cells, nodes and materials in arrays, once for the cells around and once for its own; numbers
+    // in the whole. While it is made: the unknowns of all its cells twice, as lists.
+    auto const space = [&](double n_cells, std::int64_t n_unknowns) { return rounded(per_cell * n_cells) + 24 * n_unknowns; };
+    part.space = space(cells * of_cells, part.around) + space(cells, part.rows) + 16 * part.around;
+    part.making_mesh = part.space + whole.memory.making_mesh + rounded(per_cell * 2 * cells * of_cells);
+  }
+  part.constraints = plan.route == Route::csr ? share_of(whole.memory.constraints) : bytes_of_fixed_values(plan, part);
   part.assembled = share_of(whole.memory.csr) + 8 * part.around;
   part.solution = 8 * part.around;
   part.output = share_of(whole.memory.output) + 8 * part.own_unknowns;  // as of boxes
@@ -289,8 +308,7 @@ std::int64_t kept_coordinates(LargestPart const& part, AssemblyPlan const& plan)
   return kept ? 24 * part.layout.n_lattices * m * m * m : 0;
 }
 
-/// What the host holds while a solution on lattices is asked: the nodes of the unknowns and the tables of rims, and on a rank u in
-/// the order of its pieces.
+/// What the host holds while a solution on lattices is asked: the nodes of the unknowns and the tables of rims.
 std::int64_t bytes_of_questions(RunConfig const& config, LargestPart const& part, AssemblyPlan const& plan) {
   assembly::MeshSummary const& mesh = part.whole.mesh;
   if (mesh.box_for_elements || asks_host_about(config, mesh, plan) || kept_coordinates(part, plan) > 0)
@@ -298,30 +316,28 @@ std::int64_t bytes_of_questions(RunConfig const& config, LargestPart const& part
   std::int64_t const p1 = config.problem.order + 1, of_cells = part.cells * p1 * p1 * p1,
                      rims = part.layout.n_lattices > 0 ? part.layout.n_lattices * part.layout.rim().size() : of_cells,
                      tables = 2 * 4 * rims;
-  return 24 * part.around + tables + (!part.is_whole && plan.route == Route::lattices ? 16 * part.around : 0);
+  return 24 * part.around + tables;
 }
 
 /// What half_cds or matrix_free takes on lattices. Only the sizes of the layout are read.
 MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan const& plan) {
   LatticeLayout const& layout = part.layout;
   Backend const backend = plan.backend;
-  bool const shares = part.is_whole && plan.route == Route::lattices;
+  bool const shares = plan.route == Route::lattices;
   MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format),
                                     LatticeSystem::kept_bytes(layout, format) + kept_coordinates(part, plan),
                                     assembly::lattice_problem_bytes(layout, shares), backend);
   // Element vectors in double-double.
-  std::int64_t const n1 = layout.order + 1, cells = layout.cells, m = layout.nodes();
+  std::int64_t const n1 = layout.order + 1, cells = layout.cells;
   if (backend == Backend::cpu && format == Format::matrix_free)
     result.host_verify = 16 * n1 * n1 * n1 * layout.n_lattices * cells * cells * cells;
   if (part.is_whole)
     return result;
-  // Dirichlet values of the unknowns around, and their places; the right-hand side of own rows.
-  result.host_assembly += 20 * part.around + 8 * part.rows;
-  if (plan.route == Route::lattices) {
-    result.host_assembly += 4 * layout.n_lattices * m * m * m;
-    if (format == Format::half_cds)  // rows of the rim, with what others add to them
-      result.host += 3 * 27 * 12 * part.ghosts;
-  }
+  result.host_assembly += 8 * part.rows;  // the right-hand side of own rows
+  if (plan.route != Route::lattices)      // Dirichlet values of the unknowns around, and their places
+    result.host_assembly += 20 * part.around;
+  else if (format == Format::half_cds)  // rows of the rim, with what others add to them
+    result.host += 3 * 27 * 12 * part.ghosts;
   return result;
 }
 
@@ -339,7 +355,7 @@ ExpectedOrderOne order_one_of_lattices(LargestPart const& part, Backend backend)
   std::int64_t const m = coarse.nodes(), coarse_rims = coarse.n_lattices * coarse.rim().size();
   result.tables = 9 * (rims + coarse_rims) + 9 * on_rims * (p + 1) / p;
   // The problem in both orders, the tables once more; what the elements keep of it is gone with them.
-  bool const shares = part.is_whole && !fine.all_on_rim;
+  bool const shares = !fine.all_on_rim;
   result.host = assembly::lattice_problem_bytes(fine, shares) + assembly::lattice_problem_bytes(fine, false) / (p * p * p) +
                 2 * result.tables;
   if (!fine.all_on_rim) {

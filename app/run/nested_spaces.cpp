@@ -1,6 +1,8 @@
 #include "app/run/nested_spaces.hpp"
 
-#include "assembly/space/places.hpp"
+#include "assembly/space/nested_spaces.hpp"
+#include "assembly/space/reference_element.hpp"
+#include "assembly/space/space_partition.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/row_map.hpp"
 
@@ -11,19 +13,23 @@
 
 namespace poisson::app {
 
-RankNestedSpaces nested_lattices(Domain const& mesh, Team& team) {
+RankNestedSpaces nested_lattices(Domain const& mesh, Team& team, int order) {
   std::vector<std::int64_t> const numbers = mesh.row_numbers();
+  assembly::NestedLattices const nested(
+      mesh.pieces, [&](std::int64_t row) { return mesh.around->first_node(row); }, assembly::gauss_lobatto_points(order + 1));
   RankNestedSpaces result;
-  for (assembly::NestedSpace& space : mesh.nested->make()) {
+  for (assembly::NestedSpace& space : nested.make()) {
     RankNestedSpace& next = result.spaces.emplace_back();
-    std::vector<std::int32_t> of_rows;  // the numbers of its own unknowns, ascending
+    std::vector<std::int32_t> of_rows;  // the numbers of its own unknowns
     for (std::int32_t const row : space.unknowns)
       of_rows.push_back(static_cast<std::int32_t>(numbers[static_cast<std::size_t>(row)]));
+    assembly::PlaceInList const place_of(of_rows);
     RankLists<std::int32_t> wanted, rows;
     for (auto const& unknown : space.others)
       wanted[unknown.rank].push_back(unknown.number);
     for (auto const& [rank, list] : swap_lists(team.communicator(), wanted))
-      rows[rank] = assembly::places_in(of_rows, list);
+      for (std::int32_t const number : list)
+        rows[rank].push_back(place_of(number));
     for (auto const& [rank, list] : swap_lists(team.communicator(), rows))
       for (std::int32_t const row : list)
         next.others.push_back({rank, row});

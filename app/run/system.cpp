@@ -74,25 +74,13 @@ assembly::SourceLines System::source_lines() const {
   lines.largest = of_own(largest_of_lines_);
   lines.largest_of_lattice = of_own(source_lattice_.largest);
   lines.lattice_steps = source_lattice_.steps;
-  if (plan_.route != Route::lattices || mesh_.is_whole()) {
-    if (mesh_.is_whole())
-      lines.length = mesh_.whole.cells / std::ssize(lines.largest);
-    else if (plan_.route == Route::box)
-      lines.length = mesh_.part.cells[0];
-    lines.cell = [n = lines.length](std::int64_t line, std::int64_t i) { return line * n + i; };
-    return lines;
-  }
-  assembly::LatticePieces const& pieces = *mesh_.pieces;
-  std::vector<std::int32_t> own;
-  for (std::size_t piece = 0; piece < pieces.rank_of.size(); ++piece)
-    if (pieces.rank_of[piece] == team_.rank())
-      own.push_back(static_cast<std::int32_t>(piece));
-  lines.length = pieces.n;
-  lines.cell = [this, &pieces, own](std::int64_t line, std::int64_t i) {
-    std::int64_t const n = pieces.n;
-    std::int64_t const number = pieces.number_of({own[static_cast<std::size_t>(line / (n * n))], {i, line % n, line / n % n}});
-    return std::lower_bound(mesh_.own_cells.begin(), mesh_.own_cells.end(), number) - mesh_.own_cells.begin();
-  };
+  if (mesh_.is_whole())
+    lines.length = mesh_.whole.cells / std::ssize(lines.largest);
+  else if (plan_.route == Route::box)
+    lines.length = mesh_.part.cells[0];
+  else if (plan_.route == Route::lattices)
+    lines.length = mesh_.pieces->pieces->n;
+  lines.cell = [n = lines.length](std::int64_t line, std::int64_t i) { return line * n + i; };
   return lines;
 }
 
@@ -247,10 +235,11 @@ OrderOneProvider System::order_one(RunDevice& device) const {
 RankNestedProvider System::nested_spaces() const {
   bool const by_rows = plan_.route == Route::csr || (plan_.route == Route::cells && !mesh_.box);
   if (!by_rows || mesh_.is_whole() || mesh_.whole.periodic || !mesh_.whole.conditioned_surfaces.empty() ||
-      (config_.problem.order == 1 && mesh_.nested == nullptr))
+      (config_.problem.order == 1 && mesh_.pieces == nullptr))
     return {};
   return [this] {
-    RankNestedSpaces result = mesh_.nested != nullptr ? nested_lattices(mesh_, team_) : space_of_order_one(mesh_, team_);
+    RankNestedSpaces result =
+        mesh_.pieces != nullptr ? nested_lattices(mesh_, team_, config_.problem.order) : space_of_order_one(mesh_, team_);
     result.order = config_.problem.order;
     if (config_.is_box())
       result.blocks = std::make_shared<RankBlocks const>(
@@ -266,7 +255,7 @@ HostVector<double> System::fixed_around() const {
     elements_->set_dirichlet(fixed);
     std::transform(fixed.begin(), fixed.end(), fixed.begin(), [](double value) { return std::isnan(value) ? 0.0 : 1.0; });
   } else if (mesh_.around) {
-    std::copy(constraints_.mask().begin(), constraints_.mask().end(), fixed.begin());
+    std::copy(constraints_.mask().begin(), constraints_.mask().end(), fixed.begin() + first_constrained_);
   }
   return fixed;
 }
@@ -297,12 +286,8 @@ LatticeGeometry System::lattice_geometry() const {
   if (mesh_.is_whole())
     return mesh_.around->lattice_geometry();
   if (plan_.route != Route::lattices)
-    return mesh_.own->lattice_geometry(*mesh_.around, mesh_.in_own());
-  std::vector<unsigned> materials;
-  for (std::size_t piece = 0; piece < mesh_.pieces->rank_of.size(); ++piece)
-    if (mesh_.pieces->rank_of[piece] == team_.rank())
-      materials.push_back(mesh_.pieces->topology->lattices[piece].material);
-  return mesh_.around->lattice_geometry(lattices_->layout, mesh_.places.list(), materials);
+    return mesh_.own->lattice_geometry(*mesh_.around, mesh_.list_in_own());
+  return mesh_.around->lattice_geometry();
 }
 
 Field System::residual(FieldPair const& u) const {
@@ -355,7 +340,9 @@ Field System::around_of_rows(Field x) const {
     return x;
   bool const tied = mesh_.whole.periodic;
   Context& context = context_();
-  Array<double> const all = with_ghosts(context, team_.communicator(), tied ? neighbors_ : mesh_.neighbors, x.on(context));
+  Array<double> all = with_ghosts(context, team_.communicator(), tied ? neighbors_ : mesh_.neighbors, x.on(context));
+  if (mesh_.places.block() == nullptr && !tied)
+    return Field(std::move(all));
   Array<double> u(context, static_cast<std::int64_t>(mesh_.places.size()));
   if (BlockPlaces const* const block = mesh_.places.block(); block != nullptr && !tied) {
     auto const copy = [&](NodeBox const& nodes, std::int64_t first) {
@@ -393,14 +380,14 @@ Field System::reconstruct(Field x) const {
 void System::set_constrained(Field& u) const {
   Context* const context = u.context();
   if (context == nullptr || context->backend() == Backend::cpu || constraints_.has_entries()) {
-    constraints_.expand(u.change_on_host());
+    constraints_.expand(u.change_on_host().subspan(static_cast<std::size_t>(first_constrained_)));
     return;
   }
   std::vector<std::int32_t> unknowns;
   std::vector<double> values;
   for (std::int64_t i = 0; i < constraints_.size(); ++i)
     if (constraints_.constrained(i)) {
-      unknowns.push_back(static_cast<std::int32_t>(i));
+      unknowns.push_back(static_cast<std::int32_t>(first_constrained_ + i));
       values.push_back(constraints_.value(i));
     }
   Array<std::int32_t> const places(*context, std::span<std::int32_t const>(unknowns));

@@ -140,7 +140,8 @@ private:
   std::optional<BlockSystem> block_;  ///< of one by gpu/elements
   /// What was assembled on the whole mesh, or on the block of a box: it keeps the Dirichlet values.
   std::unique_ptr<ElementSystem> elements_;
-  assembly::Constraints constraints_;  ///< of unknowns around, where there are no elements_
+  assembly::Constraints constraints_;   ///< of unknowns around, where there are no elements_
+  std::int64_t first_constrained_ = 0;  ///< the unknown that is the first one of these
   std::shared_ptr<SharedLattices const> lattices_;
   // These are of an assembly by gpu/elements.
   std::optional<FieldSums> source_;        ///< of own cells

@@ -96,8 +96,6 @@ void System::require_memory_for(Context& context, std::int64_t bytes) const {
 }
 
 void System::assemble() {
-  mesh_.own_nodes = {};
-  mesh_.around_cells = {};
   assembly::LinearSystem system;
   system.matrix.row_ptr.push_back(0);
   team_.together([&] {
@@ -233,8 +231,8 @@ LatticeProblem System::problem_of_cells(std::span<double const> around) const {
   if (!mesh_.own)
     return assembly::problem_without_cells(config_.problem.order, dirichlet);
   std::vector<std::int32_t> number;
-  number.reserve(mesh_.in_own().size());
-  for (std::int32_t const unknown : mesh_.in_own())
+  number.reserve(mesh_.n_in_own());
+  for (std::int32_t const unknown : mesh_.list_in_own())
     number.push_back(mesh_.places[static_cast<std::size_t>(unknown)]);
   return mesh_.own->lattice_problem(number, dirichlet, !plan_.source_on_host);
 }
@@ -247,23 +245,13 @@ void System::assemble_own_lattices(Context& context) {
   Field rhs;
   std::unique_ptr<Matrix> matrix;
   team_.together([&] {
-    std::optional<assembly::OwnPieces> pieces;
+    bool const has_pieces = plan_.route == Route::lattices;
     LatticeProblem problem;
-    std::vector<double> const dirichlet = mesh_.around ? mesh_.around->dirichlet_values() : std::vector<double>{};
-    if (plan_.route == Route::cells) {
-      mesh_.own_nodes = {};
-      mesh_.around_cells = {};
-      problem = problem_of_cells(dirichlet);
+    if (has_pieces) {
+      lattices->cut = mesh_.pieces->cut();
+      problem = mesh_.around->lattice_problem_of_pieces();
     } else {
-      pieces.emplace(mesh_.pieces, team_.rank(), static_cast<std::int64_t>(mesh_.places.size()), mesh_.n_rows,
-                     std::move(mesh_.own_nodes), std::move(mesh_.around_cells));
-      // Own unknowns were rows in the order of their numbers in the whole mesh.
-      for (RankNeighbor& neighbor : mesh_.neighbors)
-        for (std::int32_t& row : neighbor.sent)
-          row = pieces->number[static_cast<std::size_t>(row)];
-      mesh_.places = pieces->number;
-      lattices->cut = pieces->cut();
-      problem = mesh_.around->lattice_problem(*pieces);
+      problem = problem_of_cells(mesh_.around ? mesh_.around->dirichlet_values() : std::vector<double>{});
     }
     lattices->n_rows = mesh_.n_rows;
     lattices->neighbors = mesh_.neighbors;
@@ -277,27 +265,29 @@ void System::assemble_own_lattices(Context& context) {
       rhs = system.take_rhs();
       matrix = system.take_matrix();
     } catch (DataError const& error) {
-      if (!pieces)
-        mesh_.own->refuse(error);
-      DataError in_cell = error;
-      in_cell.part = pieces->cell_of(error.part);
-      mesh_.around->refuse(in_cell);
+      (has_pieces ? mesh_.around : mesh_.own)->refuse(error, !has_pieces);
     }
     if (format == Format::matrix_free) {
       if (mesh_.around)
-        emptied = mesh_.around->emptied_entries(dirichlet, mesh_.have_rows());
-      if (plan_.may_lower && pieces)
+        emptied = mesh_.around->emptied_entries(mesh_.around->dirichlet_on_rims(), [this](std::int64_t unknown) {
+          return mesh_.has_row(static_cast<std::size_t>(unknown));
+        });
+      if (plan_.may_lower && has_pieces)
         lowered_.emplace(problem);
       else if (plan_.may_lower && mesh_.box)
         fixed_of_box_ = problem.fixed;
     }
     lattices->layout = std::move(problem.layout);
     fixed = std::move(problem.fixed);
-    constraints_ = assembly::Constraints(static_cast<std::int64_t>(mesh_.places.size()));
-    for (std::size_t i = 0; i < mesh_.places.size(); ++i)
-      if (auto const on_rim = static_cast<std::int64_t>(mesh_.places[i]) - lattices->layout.n_inner();
-          on_rim >= 0 && fixed[static_cast<std::size_t>(on_rim)] != 0)
-        constraints_.set(static_cast<std::int32_t>(i), problem.fixed_value[static_cast<std::size_t>(on_rim)]);
+    // Unknowns before these are inside of pieces; of a box, where places are no numbers, there are none.
+    first_constrained_ = lattices->layout.n_inner();
+    auto const n_constrained = static_cast<std::int64_t>(mesh_.places.size()) - first_constrained_;
+    constraints_ = assembly::Constraints(n_constrained);
+    for (std::int64_t i = 0; i < n_constrained; ++i)
+      if (auto const on_rim =
+              static_cast<std::size_t>(mesh_.places[static_cast<std::size_t>(first_constrained_ + i)] - first_constrained_);
+          fixed[on_rim] != 0)
+        constraints_.set(static_cast<std::int32_t>(i), problem.fixed_value[on_rim]);
     constraints_.close();
   });
   rows_.neighbors = mesh_.neighbors;

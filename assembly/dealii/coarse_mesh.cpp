@@ -45,7 +45,7 @@ public:
     }
   }
 
-  [[nodiscard]] std::optional<ShareOfSpace> share(ReferenceElement const& element, int rank, int ranks) override {
+  [[nodiscard]] std::optional<ShareOfLattices> share(ReferenceElement const& element, int rank, int ranks) override {
     if (spec_.refinements < Space::fewest_refinements_of_lattices || counts_.shape_order > element.order)
       return std::nullopt;
     try {

@@ -6,7 +6,6 @@
 #include "assembly/parallel.hpp"
 #include "assembly/space/lattice_numbering.hpp"
 #include "assembly/space/lattice_pieces.hpp"
-#include "assembly/space/nested_spaces.hpp"
 #include "assembly/space/reference_element.hpp"
 #include "assembly/space/space.hpp"
 
@@ -15,15 +14,17 @@
 #include <deal.II/grid/cell_id.h>
 #include <deal.II/grid/tria_accessor.h>
 #include <deal.II/grid/tria_iterator.h>
-#include <limits>
+#include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
+#include <utility>
 
 namespace poisson::assembly {
 namespace {
 
-/// Bytes of nodes that are made at once; nodes and cells of a thread.
-constexpr std::int64_t bytes_at_once = 16 << 20, nodes_at_once = 1 << 14, cells_at_once = 1 << 12;
+/// Cells of a thread.
+constexpr std::int64_t cells_at_once = 1 << 12;
 
 bool are_connected(LatticeTopology const& topology) {
   std::vector<char> found(topology.lattices.size(), 0);
@@ -58,6 +59,38 @@ Graph graph_of(LatticeTopology const& pieces) {
   return graph;
 }
 
+/// The faces, edges and vertices that cells of a piece lie at, by the sides of the cell.
+class Sides {
+public:
+  using Index = std::array<std::int64_t, 3>;
+
+  void add_face(int face) { faces_ |= 1U << face; }
+  void add_edge(int edge) { edges_ |= 1U << edge; }
+  void add_vertex(int vertex) { vertices_ |= 1U << vertex; }
+  [[nodiscard]] bool empty() const { return (faces_ | edges_ | vertices_) == 0; }
+  /// Whether a cell of n a side lies at one of them.
+  [[nodiscard]] bool touch(Index const& cell, std::int64_t n) const {
+    auto const at = [&](int d, int side) { return cell[d] == (side == 0 ? 0 : n - 1); };
+    for (int face = 0; face < 6; ++face)
+      if ((faces_ >> face & 1) != 0 && at(face / 2, face % 2))
+        return true;
+    for (int edge = 0; edge < 12; ++edge)
+      if ((edges_ >> edge & 1) != 0) {
+        HexEdge const& place = hex_edges[edge];
+        int const d = (place.direction + 1) % 3, e = (place.direction + 2) % 3;
+        if (at(d, place.at[d]) && at(e, place.at[e]))
+          return true;
+      }
+    for (int vertex = 0; vertex < 8; ++vertex)
+      if ((vertices_ >> vertex & 1) != 0 && at(0, vertex & 1) && at(1, vertex >> 1 & 1) && at(2, vertex >> 2))
+        return true;
+    return false;
+  }
+
+private:
+  unsigned faces_ = 0, edges_ = 0, vertices_ = 0;
+};
+
 /// Everything of one share; see share_of_lattices.
 class Share {
 public:
@@ -87,250 +120,393 @@ public:
   }
 
   /// Null where deal.II cannot place the nodes.
-  std::optional<ShareOfSpace> make() {
-    LatticePieces const& pieces = *pieces_;
-    if (!pieces.topology->obstacle.empty())
+  std::optional<ShareOfLattices> make() {
+    if (!pieces_->topology->obstacle.empty())
       return std::nullopt;
-    ShareOfSpace share;
-    list_own_nodes();
-    InsideOfPart const within = list_candidates();
-    std::vector<std::int32_t> cells;
-    for (Candidate const& candidate : candidates_)
-      cells.push_back(candidate.cell);
-    auto const look_at = [&](std::int64_t i, std::int32_t* unknowns, std::int32_t* owners) {
-      Candidate const& candidate = candidates_[i];
-      if (std::int64_t const first = first_node(candidate.piece); first >= 0)
-        for_nodes(candidate, [&](auto const&, auto const& index) {
-          std::int64_t const node = first + node_of(index);
-          *unknowns++ = unknowns_[node];
-          *owners++ = owners_[node];
-        });
-      else
-        for_nodes(candidate, [&](auto const& place, auto const& index) {
-          *unknowns++ = unknown(place, index);
-          *owners++ = pieces.rank_of[pieces.topology->first_copy(place, index, pieces.m).lattice];
-        });
-    };
-    share.part = part_of(cells, element_.n_nodes, rank_, look_at, within);
-    candidates_ = {};
-    owners_ = {};
-    PlaceInList const place(share.part.unknowns);
-    parallel_for(n_parts(std::ssize(unknowns_), nodes_at_once), [&](std::int64_t block) {
-      auto const [begin, end] = assembly::part(std::ssize(unknowns_), nodes_at_once, block);
-      for (std::int64_t node = begin; node < end; ++node)
-        unknowns_[node] = place(unknowns_[node]);
-    });
-    SpaceArrays arrays;
-    from_.resize(static_cast<std::size_t>(share.part.n_rows));
-    fill_cells(arrays, share.part.around_cells, place);
-    find_rows();
-    share.part.own_nodes = std::move(unknowns_);
-    if (!share.part.around_cells.empty()) {
-      arrays.points.resize(3 * share.part.unknowns.size());
-      std::fill(arrays.points.begin() + 3 * share.part.n_rows, arrays.points.end(), std::numeric_limits<double>::quiet_NaN());
-      if (!fill_points(arrays))
+    own_ = std::make_shared<OwnPieces>();
+    own_->pieces = pieces_;
+    own_->rank = rank_;
+    local_.assign(pieces_->places.size(), -1);
+    for (std::size_t piece = 0; piece < pieces_->places.size(); ++piece)
+      if (pieces_->rank_of[piece] == rank_) {
+        local_[piece] = static_cast<std::int32_t>(own_->own.size());
+        own_->own.push_back(static_cast<std::int32_t>(piece));
+      }
+    make_shape();
+    list_parts();
+    number_own_rims();
+    look_at_cuts();
+    number_ghosts();
+    ShareOfLattices share;
+    if (own_->n_cells() > 0) {
+      SpaceOfPieces space;
+      if (!make_nodes(space))
         return std::nullopt;
-      share.around = std::make_shared<Space>(element_, std::move(arrays));
+      fill_cells(space);
+      layout_.n_unknowns = own_->n_unknowns();
+      space.layout = std::move(layout_);
+      share.around = std::make_shared<Space>(element_, std::move(space));
     }
-    auto const end_of_own = share.part.unknowns.begin() + share.part.n_rows;
-    share.part.pieces = pieces_;
-    share.part.nested = std::make_shared<NestedLattices const>(
-        pieces_, rank_, std::vector<std::int32_t>(share.part.unknowns.begin(), end_of_own), std::move(from_), element_.nodes);
+    share.pieces = std::move(own_);
     return share;
   }
 
 private:
-  /// A cell: its number in the whole mesh, its piece, and its place there, x fastest.
-  struct Candidate {
-    std::int32_t cell, piece;
-    std::int32_t local;
+  using Index = std::array<std::int64_t, 3>;
+
+  /// A face, edge or vertex that own pieces have.
+  struct Part {
+    std::vector<LatticePart> here;  ///< those of own pieces, which are counted
+    std::int64_t first = -1;        ///< the first of its unknowns on rims, where they belong to this rank
+    std::int64_t first_copy = 0;    ///< of these unknowns
+  };
+  /// All parts of a kind: of each node inside of a part its place in the order of the part's unknowns.
+  struct Kind {
+    LatticeParts const* all;
+    std::vector<std::int64_t> places;
+    std::vector<Part> parts;
+  };
+  /// A cell at a cut between ranks.
+  struct CellAtCut {
+    std::int32_t piece;
+    Index index;
+  };
+  /// What cells at cuts have, with repetition.
+  struct Found {
+    std::map<int, std::vector<std::int32_t>> ghosts;                         ///< numbers in the whole mesh, by their rank
+    std::map<int, std::vector<std::pair<std::int32_t, std::int32_t>>> sent;  ///< such numbers and rows, by the rank that needs them
+    std::vector<std::int32_t> other_cells;
+
+    void merge() {
+      for (auto& [rank, list] : ghosts)
+        sort_and_merge(list);
+      for (auto& [rank, list] : sent) {
+        std::sort(list.begin(), list.end());
+        list.erase(std::unique(list.begin(), list.end()), list.end());
+      }
+    }
+    void append(Found const& other) {
+      auto const add = [](auto& to, auto const& from) { to.insert(to.end(), from.begin(), from.end()); };
+      for (auto const& [rank, list] : other.ghosts)
+        add(ghosts[rank], list);
+      for (auto const& [rank, list] : other.sent)
+        add(sent[rank], list);
+      add(other_cells, other.other_cells);
+    }
   };
 
-  [[nodiscard]] std::array<std::int64_t, 3> index_of(std::int32_t local) const {
-    std::int64_t const n = pieces_->n;
-    return {local % n, local / n % n, local / (n * n)};
-  }
-
-  [[nodiscard]] std::int32_t unknown(std::int32_t piece, std::array<std::int64_t, 3> const& index) const {
+  [[nodiscard]] std::int32_t number(std::int32_t piece, Index const& index) const {
     return pieces_->unknown(pieces_->places[piece].lattice, pieces_->in_lattice(piece, index));
   }
-
-  [[nodiscard]] std::int64_t node_of(std::array<std::int64_t, 3> const& index) const {
-    return (index[2] * pieces_->m + index[1]) * pieces_->m + index[0];
+  [[nodiscard]] Index index_of(std::int64_t node) const {
+    std::int64_t const m = pieces_->m;
+    return {node % m, node / m % m, node / (m * m)};
   }
-  /// Returns where the nodes of an own piece begin in unknowns_; -1 for a piece that is not there.
-  [[nodiscard]] std::int64_t first_node(std::int32_t piece) const { return first_nodes_[piece]; }
 
-  /// The unknowns of own pieces, and their ranks; not where pieces have one cell, and maybe no own unknown.
-  void list_own_nodes() {
-    std::int64_t const m = pieces_->m, size = m * m * m;
-    first_nodes_.assign(pieces_->places.size(), -1);
-    if (pieces_->n == 1)
-      return;
-    for (std::size_t piece = 0; piece < pieces_->places.size(); ++piece)
-      if (pieces_->rank_of[piece] == rank_) {
-        first_nodes_[piece] = std::ssize(own_) * size;
-        own_.push_back(static_cast<std::int32_t>(piece));
+  void make_shape() {
+    std::int64_t const p = element_.order;
+    layout_.n_lattices = std::ssize(own_->own);
+    layout_.order = element_.order;
+    layout_.cells = static_cast<std::int32_t>(pieces_->n);
+    layout_.kind_first.resize(static_cast<std::size_t>(p * p * p));
+    NodeKinds<3> const kinds(p, pieces_->n);
+    for (NodeKinds<3>::Kind const& kind : kinds.kinds())
+      layout_.kind_first[(kind.residue[2] * p + kind.residue[1]) * p + kind.residue[0]] = static_cast<std::int32_t>(kind.first);
+  }
+
+  /// The parts that own pieces have, and their own unknowns, kind by kind.
+  void list_parts() {
+    std::int64_t const p = element_.order, inner = pieces_->m - 2;
+    NodeKinds<2> const in_face(p, pieces_->n);
+    NodeKinds<1> const in_edge(p, pieces_->n);
+    kinds_[0].all = &pieces_->topology->at_face;
+    kinds_[1].all = &pieces_->topology->at_edge;
+    kinds_[2].all = &pieces_->topology->at_vertex;
+    for (std::int64_t i = 0; i < inner * inner; ++i)
+      kinds_[0].places.push_back(in_face.place({1 + i % inner, 1 + i / inner}));
+    for (std::int64_t i = 0; i < inner; ++i)
+      kinds_[1].places.push_back(in_edge.place({1 + i}));
+    kinds_[2].places.push_back(0);
+    for (Kind& kind : kinds_) {
+      auto const count = std::ssize(kind.places);
+      kind.parts.resize(static_cast<std::size_t>(kind.all->size()));
+      for (std::size_t number = 0; number < kind.parts.size(); ++number) {
+        Part& part = kind.parts[number];
+        std::int64_t const begin = kind.all->offsets[number], end = kind.all->offsets[number + 1];
+        for (std::int64_t at = begin; at < end; ++at)
+          if (auto const& [piece, local] = kind.all->parts[at]; local_[piece] >= 0)
+            part.here.push_back({local_[piece], local});
+        if (part.here.empty() || pieces_->rank_of[kind.all->parts[begin].lattice] != rank_)
+          continue;
+        part.first = n_own_rim_;
+        part.first_copy = n_own_copies_;
+        n_own_rim_ += count;
+        n_own_copies_ += count * std::ssize(part.here);
       }
-    unknowns_.resize(own_.size() * static_cast<std::size_t>(size));
-    owners_.resize(unknowns_.size());
-    parallel_for(std::ssize(own_), [&](std::int64_t i) {
-      std::int32_t const piece = own_[i];
-      std::int64_t node = i * size;
-      for (std::int64_t z = 0; z < m; ++z)
-        for (std::int64_t y = 0; y < m; ++y)
-          for (std::int64_t x = 0; x < m; ++x, ++node) {
-            unknowns_[node] = unknown(piece, {x, y, z});
-            owners_[node] = pieces_->rank_of[pieces_->topology->first_copy(piece, {x, y, z}, m).lattice];
-          }
-    });
+    }
+    own_->n_rows = layout_.n_inner() + n_own_rim_;
   }
 
-  /// Where own unknowns lie: their first copy, which is in an own piece. unknowns_ are places in the part by now.
-  void find_rows() {
-    std::int64_t const m = pieces_->m, size = m * m * m, n_rows = std::ssize(from_);
-    parallel_for(std::ssize(own_), [&](std::int64_t i) {
-      std::int64_t node = i * size;
-      for (std::int64_t z = 0; z < m; ++z)
-        for (std::int64_t y = 0; y < m; ++y)
-          for (std::int64_t x = 0; x < m; ++x, ++node)
-            if (auto const first = pieces_->topology->first_copy(own_[i], {x, y, z}, m);
-                unknowns_[node] < n_rows && first.lattice == own_[i] && first.node == node - i * size)
-              from_[unknowns_[node]] = {first.lattice, static_cast<std::int32_t>(first.node)};
-    });
+  /// The node in its piece of node i inside of a part of kind k; `part.lattice` is a number of all pieces.
+  [[nodiscard]] std::int64_t node_of(std::size_t k, LatticePart part, std::int64_t i) const {
+    std::int64_t const m = pieces_->m, inner = m - 2;
+    LatticeTopology const& topology = *pieces_->topology;
+    if (k == 0)
+      return topology.face_node(part, 1 + i % inner, 1 + i / inner, m);
+    return k == 1 ? topology.edge_node(part, 1 + i, m) : LatticeTopology::vertex_node(part.number, m);
   }
-
-  /// action(piece, index of the node in it) for the nodes of a cell.
+  /// The same of an own piece; and the place on rims.
+  [[nodiscard]] std::int64_t node_here(std::size_t k, LatticePart part, std::int64_t i) const {
+    return node_of(k, {own_->own[part.lattice], part.number}, i);
+  }
+  [[nodiscard]] std::int64_t place_here(std::size_t k, LatticePart part, std::int64_t i) const {
+    LatticeRim const rim = layout_.rim();
+    auto const [x, y, z] = index_of(node_here(k, part, i));
+    return part.lattice * rim.size() + rim.place(x, y, z);
+  }
+  /// action(kind, part) for all parts that own pieces have, on all threads.
   template <class Action>
-  void for_nodes(Candidate const& candidate, Action const& action) const {
-    auto const [x, y, z] = index_of(candidate.local);
+  void for_parts(Action const& action) {
+    for (std::size_t k = 0; k < kinds_.size(); ++k)
+      parallel_for(std::ssize(kinds_[k].parts), [&](std::int64_t number) {
+        if (!kinds_[k].parts[number].here.empty())
+          action(k, kinds_[k].parts[number]);
+      });
+  }
+
+  void number_own_rims() {
+    std::int64_t const n_inner = layout_.n_inner();
+    layout_.rim_unknowns.resize(static_cast<std::size_t>(layout_.n_lattices * layout_.rim().size()));
+    for_parts([&](std::size_t k, Part const& part) {
+      if (part.first < 0)
+        return;
+      for (std::int64_t i = 0; i < std::ssize(kinds_[k].places); ++i)
+        for (LatticePart const& here : part.here)
+          layout_.rim_unknowns[place_here(k, here, i)] = static_cast<std::int32_t>(n_inner + part.first + kinds_[k].places[i]);
+    });
+  }
+
+  /// The cells where pieces of several ranks meet.
+  [[nodiscard]] std::vector<CellAtCut> cells_at_cuts() const {
+    LatticeTopology const& topology = *pieces_->topology;
+    std::vector<Sides> sides(pieces_->places.size());
+    for (std::size_t k = 0; k < kinds_.size(); ++k)
+      for (std::size_t number = 0; number < kinds_[k].parts.size(); ++number) {
+        LatticeParts const& all = *kinds_[k].all;
+        auto const begin = all.parts.begin() + all.offsets[number], end = all.parts.begin() + all.offsets[number + 1];
+        if (kinds_[k].parts[number].here.empty() || std::ssize(kinds_[k].parts[number].here) == end - begin)
+          continue;
+        for (auto at = begin; at != end; ++at) {
+          Sides& of_piece = sides[at->lattice];
+          k == 0 ? of_piece.add_face(at->number) : k == 1 ? of_piece.add_edge(at->number) : of_piece.add_vertex(at->number);
+        }
+      }
+    std::vector<std::vector<CellAtCut>> found(sides.size());
+    std::int64_t const n = pieces_->n;
+    parallel_for(topology.n_lattices(), [&](std::int64_t piece) {
+      if (sides[piece].empty())
+        return;
+      auto const at_end = [n](std::int64_t i) { return i == 0 || i == n - 1; };
+      for (std::int64_t z = 0; z < n; ++z)
+        for (std::int64_t y = 0; y < n; ++y)
+          for (std::int64_t x = 0; x < n; x += at_end(y) || at_end(z) ? 1 : std::max<std::int64_t>(n - 1, 1))
+            if (sides[piece].touch({x, y, z}, n))
+              found[piece].push_back({static_cast<std::int32_t>(piece), {x, y, z}});
+    });
+    std::vector<CellAtCut> cells;
+    for (auto const& of_piece : found)
+      cells.insert(cells.end(), of_piece.begin(), of_piece.end());
+    return cells;
+  }
+
+  /// action(index of the node in its piece) for the nodes of a cell.
+  template <class Action>
+  void for_nodes(CellAtCut const& cell, Action const& action) const {
     std::int64_t const p = element_.order;
     for (std::int64_t k = 0; k <= p; ++k)
       for (std::int64_t j = 0; j <= p; ++j)
         for (std::int64_t i = 0; i <= p; ++i)
-          action(candidate.piece, std::array<std::int64_t, 3>{x * p + i, y * p + j, z * p + k});
+          action(Index{cell.index[0] * p + i, cell.index[1] * p + j, cell.index[2] * p + k});
+  }
+  /// The row of a node by its first copy, which is in an own piece.
+  [[nodiscard]] std::int32_t row_of(LatticeTopology::Node const& copy) const {
+    auto const [x, y, z] = index_of(copy.node);
+    return static_cast<std::int32_t>(layout_.view().unknown(local_[copy.lattice], static_cast<std::int32_t>(x),
+                                                            static_cast<std::int32_t>(y), static_cast<std::int32_t>(z)));
   }
 
-  /// The cells on the rims of own pieces and of their neighbours; what own ones have inside.
-  InsideOfPart list_candidates() {
-    auto const& [places, topology, rank_of, n] = std::tie(pieces_->places, *pieces_->topology, pieces_->rank_of, pieces_->n);
-    std::vector<char> near(places.size(), 0);
-    for (std::size_t piece = 0; piece < places.size(); ++piece)
-      if (rank_of[piece] == rank_)
-        for (std::int32_t const v : topology.lattices[piece].vertices)
-          for (auto p = topology.at_vertex.offsets[v]; p < topology.at_vertex.offsets[v + 1]; ++p)
-            near[topology.at_vertex.parts[p].lattice] = 1;
-    std::int64_t const last = n - 1, m = pieces_->m, p = element_.order;
-    std::vector<std::vector<Candidate>> candidates(places.size());
-    std::vector<InsideOfPart> insides(places.size());
-    parallel_for(std::ssize(places), [&](std::int64_t piece) {
-      if (near[piece] == 0)
-        return;
-      InsideOfPart& within = insides[piece];
-      bool const own = rank_of[piece] == rank_;
-      auto const on_rim = [last](std::int64_t i) { return i == 0 || i == last; };
-      for (std::int64_t z = 0; z < n; ++z)
-        for (std::int64_t y = 0; y < n; ++y) {
-          std::int64_t const first = pieces_->number_of({static_cast<std::int32_t>(piece), {0, y, z}});
-          bool const line_on_rim = on_rim(y) || on_rim(z);
-          for (std::int64_t x = 0; x < n; x += line_on_rim || own || x == last ? 1 : last)
-            if (line_on_rim || on_rim(x))
-              candidates[piece].push_back({static_cast<std::int32_t>(first + x), static_cast<std::int32_t>(piece),
-                                           static_cast<std::int32_t>((z * n + y) * n + x)});
-            else
-              within.cells.push_back(static_cast<std::int32_t>(first + x));
-        }
-      if (std::int64_t const first = first_node(static_cast<std::int32_t>(piece)); first >= 0 && n >= 3)
-        for (std::int64_t z = p; z < m - p; ++z)
-          for (std::int64_t y = p; y < m - p; ++y)
-            for (std::int64_t x = p; x < m - p; ++x)
-              within.unknowns.push_back(unknowns_[first + node_of({x, y, z})]);
-    });
-    InsideOfPart within;
-    for (std::size_t piece = 0; piece < places.size(); ++piece) {
-      auto const append = [](auto& to, auto& from) {
-        to.insert(to.end(), from.begin(), from.end());
-        from = {};
-      };
-      append(candidates_, candidates[piece]);
-      append(within.cells, insides[piece].cells);
-      append(within.unknowns, insides[piece].unknowns);
-    }
-    return within;
-  }
-
-  void fill_cells(SpaceArrays& arrays, std::vector<std::int32_t> const& cells, PlaceInList const& place) {
+  /// Finds ghosts, what others need of own unknowns, and other cells around these. A cell needs all of its unknowns on every rank
+  /// that has one of them or its piece.
+  void look_at_cuts() {
     LatticeTopology const& topology = *pieces_->topology;
-    std::int64_t const n = pieces_->n, n_cells = std::ssize(cells);
-    arrays.cell_dofs.resize(cells.size() * static_cast<std::size_t>(element_.n_nodes));
-    arrays.materials.resize(cells.size());
-    std::vector<std::vector<BoundaryFace>> faces(static_cast<std::size_t>(n_parts(n_cells, cells_at_once)));
-    parallel_for(std::ssize(faces), [&](std::int64_t block) {
-      auto const [begin, end] = assembly::part(n_cells, cells_at_once, block);
-      for (std::int64_t c = begin; c < end; ++c) {
-        LatticePieces::Cell const at = pieces_->cell(cells[c]);
-        std::int32_t* out = arrays.cell_dofs.data() + c * element_.n_nodes;
-        std::int64_t const first = first_node(at.piece);
-        for_nodes({cells[c], at.piece, static_cast<std::int32_t>((at.index[2] * n + at.index[1]) * n + at.index[0])},
-                  [&](auto const& piece, auto const& index) {
-                    *out++ = first >= 0 ? unknowns_[first + node_of(index)] : place(unknown(piece, index));
-                  });
-        LatticeTopology::Lattice const& lattice = topology.lattices[at.piece];
-        arrays.materials[c] = lattice.material;
-        for (int face = 0; face < 6; ++face)
-          if (lattice.boundary_ids[face] != LatticeTopology::no_boundary && at.index[face / 2] == (face % 2 == 0 ? 0 : n - 1))
-            faces[block].push_back({static_cast<std::int32_t>(c), lattice.boundary_ids[face], face});
+    std::vector<CellAtCut> const cells = cells_at_cuts();
+    std::vector<Found> blocks(static_cast<std::size_t>(n_parts(std::ssize(cells), cells_at_once)));
+    auto const n_local = static_cast<std::size_t>(element_.n_nodes);
+    parallel_for(
+        std::ssize(blocks), [&] { return std::vector<LatticeTopology::Node>(n_local); },
+        [&](std::vector<LatticeTopology::Node>& copies, std::int64_t block) {
+          auto const [begin, end] = part(std::ssize(cells), cells_at_once, block);
+          Found& found = blocks[block];
+          std::vector<std::int32_t> numbers(n_local);
+          for (std::int64_t c = begin; c < end; ++c) {
+            CellAtCut const& cell = cells[c];
+            std::set<int> ranks{pieces_->rank_of[cell.piece]};
+            std::size_t at = 0;
+            for_nodes(cell, [&](Index const& index) {
+              copies[at] = topology.first_copy(cell.piece, index, pieces_->m);
+              ranks.insert(pieces_->rank_of[copies[at].lattice]);
+              numbers[at++] = number(cell.piece, index);
+            });
+            if (ranks.erase(rank_) == 0)
+              continue;
+            if (local_[cell.piece] < 0)
+              found.other_cells.push_back(static_cast<std::int32_t>(pieces_->number_of({cell.piece, cell.index})));
+            for (std::size_t i = 0; i < n_local; ++i)
+              if (std::int32_t const owner = pieces_->rank_of[copies[i].lattice]; owner != rank_)
+                found.ghosts[owner].push_back(numbers[i]);
+              else
+                for (int const other : ranks)
+                  found.sent[other].push_back({numbers[i], row_of(copies[i])});
+          }
+          found.merge();
+        });
+    Found all;
+    for (Found& found : blocks) {
+      all.append(found);
+      found = {};
+    }
+    all.merge();
+    sort_and_merge(all.other_cells);
+    own_->other_cells = std::move(all.other_cells);
+    for (auto const& [rank, list] : all.sent)
+      all.ghosts[rank];
+    for (auto const& [rank, list] : all.ghosts) {
+      RankNeighbor neighbor;
+      neighbor.rank = rank;
+      neighbor.n_ghosts = std::ssize(list);
+      for (auto const& [number, row] : all.sent[rank])
+        neighbor.sent.push_back(row);
+      own_->neighbors.push_back(std::move(neighbor));
+      own_->ghosts.insert(own_->ghosts.end(), list.begin(), list.end());
+    }
+    ghost_.emplace(own_->ghosts);
+  }
+  [[nodiscard]] std::int32_t unknown_of_ghost(std::int32_t number) const {
+    return static_cast<std::int32_t>(own_->n_rows) + (*ghost_)(number);
+  }
+
+  /// Completes the tables of rims.
+  void number_ghosts() {
+    std::int64_t const n_ghosts = std::ssize(own_->ghosts);
+    HostVector<std::int64_t>& offsets = layout_.copy_offsets;
+    offsets.resize(static_cast<std::size_t>(n_own_rim_ + n_ghosts + 1));
+    std::fill(offsets.begin() + n_own_rim_, offsets.end(), 0);
+    for_parts([&](std::size_t k, Part const& part) {
+      auto const n_copies = std::ssize(part.here);
+      for (std::int64_t i = 0; i < std::ssize(kinds_[k].places); ++i) {
+        if (part.first >= 0) {
+          std::int64_t const place = kinds_[k].places[i];
+          offsets[part.first + place] = part.first_copy + place * n_copies;
+          continue;
+        }
+        LatticePart const& first = part.here.front();
+        std::int32_t const unknown = unknown_of_ghost(number(own_->own[first.lattice], index_of(node_here(k, first, i))));
+        offsets[n_own_rim_ + unknown - own_->n_rows] = n_copies;
+        for (LatticePart const& here : part.here)
+          layout_.rim_unknowns[place_here(k, here, i)] = unknown;
       }
     });
-    for (auto const& of_block : faces)
-      arrays.boundary_faces.insert(arrays.boundary_faces.end(), of_block.begin(), of_block.end());
-    if (n == 1)  // own pieces have no tables: their cells tell where own unknowns lie
-      for (std::int64_t c = 0; c < n_cells; ++c) {
-        std::int32_t const* out = arrays.cell_dofs.data() + c * element_.n_nodes;
-        for_nodes({cells[c], pieces_->cell(cells[c]).piece, 0}, [&](auto const& piece, auto const& index) {
-          auto const copy = topology.first_copy(piece, index, pieces_->m);
-          if (*out < std::ssize(from_))
-            from_[*out] = {copy.lattice, static_cast<std::int32_t>(copy.node)};
-          ++out;
+    std::int64_t next = n_own_copies_;
+    for (std::int64_t ghost = 0; ghost <= n_ghosts; ++ghost) {
+      std::int64_t const count = ghost < n_ghosts ? offsets[n_own_rim_ + ghost] : 0;
+      if (count > 0)
+        own_->ghosts_of_pieces.push_back(static_cast<std::int32_t>(own_->n_rows + ghost));
+      offsets[n_own_rim_ + ghost] = next;
+      next += count;
+    }
+    layout_.copies.resize(layout_.rim_unknowns.size());
+    std::int64_t const n_inner = layout_.n_inner();
+    for_parts([&](std::size_t k, Part const& part) {
+      for (std::int64_t i = 0; i < std::ssize(kinds_[k].places); ++i) {
+        std::int64_t const begin = offsets[layout_.rim_unknowns[place_here(k, part.here.front(), i)] - n_inner];
+        auto out = layout_.copies.begin() + begin;
+        for (LatticePart const& here : part.here)
+          *out++ = static_cast<std::int32_t>(place_here(k, here, i));
+        std::sort(layout_.copies.begin() + begin, out);
+      }
+    });
+  }
+
+  /// Places the nodes of own pieces: those of own unknowns where their first copy is. Returns false where deal.II cannot.
+  bool make_nodes(SpaceOfPieces& space) {
+    LatticeMesh made(mesh_, pieces_->topology, left_, element_.nodes, own_->own);
+    if (!made.obstacle.empty())
+      return false;
+    space.isoparametric = made.isoparametric;
+    space.nodes = made.take_points();
+    std::int64_t const size = pieces_->m * pieces_->m * pieces_->m;
+    for_parts([&](std::size_t k, Part const& part) {
+      for (std::size_t other = 1; part.first >= 0 && other < part.here.size(); ++other)
+        for (std::int64_t i = 0; i < std::ssize(kinds_[k].places); ++i)
+          for (std::int64_t d = 0; d < 3; ++d)
+            space.nodes[(3 * part.here[other].lattice + d) * size + node_here(k, part.here[other], i)] =
+                space.nodes[(3 * part.here[0].lattice + d) * size + node_here(k, part.here[0], i)];
+    });
+    return true;
+  }
+
+  void add_boundary_face(SpaceOfPieces& space, std::int64_t cell, std::uint32_t id, int face) const {
+    if (id != LatticeTopology::no_boundary)
+      space.boundary_faces.push_back({static_cast<std::int32_t>(cell), id, face});
+  }
+
+  void fill_cells(SpaceOfPieces& space) {
+    LatticeTopology const& topology = *pieces_->topology;
+    std::int64_t const n = pieces_->n, of_piece = own_->cells_of_piece();
+    std::array<std::int64_t, 3> const to_next{1, n, n * n};
+    for (std::int64_t i = 0; i < std::ssize(own_->own); ++i) {
+      LatticeTopology::Lattice const& lattice = topology.lattices[own_->own[i]];
+      space.materials.push_back(lattice.material);
+      space.first_cells.push_back(own_->cell_of_whole(i * of_piece));
+      std::int64_t const first = std::ssize(space.boundary_faces);
+      for (int face = 0; face < 6; ++face) {
+        int const d = face / 2, e = d == 0 ? 1 : 0, f = d == 2 ? 1 : 2;
+        for (std::int64_t b = 0; b < n && lattice.boundary_ids[face] != LatticeTopology::no_boundary; ++b)
+          for (std::int64_t a = 0; a < n; ++a)
+            add_boundary_face(space, i * of_piece + (face % 2) * (n - 1) * to_next[d] + b * to_next[f] + a * to_next[e],
+                              lattice.boundary_ids[face], face);
+      }
+      std::sort(space.boundary_faces.begin() + first, space.boundary_faces.end(),
+                [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); });
+    }
+    space.to_next_line = pieces_->cells_of_lattice();
+    space.to_next_plane = space.to_next_line * space.to_next_line;
+    std::int64_t const n_others = std::ssize(own_->other_cells);
+    space.other_cells = own_->other_cells;
+    space.cell_dofs.resize(static_cast<std::size_t>(n_others * element_.n_nodes));
+    parallel_for(n_parts(n_others, cells_at_once), [&](std::int64_t block) {
+      auto const [begin, end] = part(n_others, cells_at_once, block);
+      for (std::int64_t c = begin; c < end; ++c) {
+        std::int32_t* out = space.cell_dofs.data() + c * element_.n_nodes;
+        auto const [piece, cell_index] = pieces_->cell(own_->other_cells[c]);
+        for_nodes({piece, cell_index}, [&, of = piece](Index const& index) {
+          LatticeTopology::Node const copy = topology.first_copy(of, index, pieces_->m);
+          *out++ = local_[copy.lattice] >= 0 ? row_of(copy) : unknown_of_ghost(number(of, index));
         });
       }
-    arrays.boundary_ids = mesh_.boundary_ids;
-    arrays.material_ids = mesh_.material_ids;
-    arrays.n_cells_of_whole = n_coarse_ * (n * n * n << (3 * pieces_->depth));
-  }
-
-  /// Writes the points of own unknowns. It makes a few pieces at a time, each for the unknowns of which it has the first copy.
-  /// Returns false where deal.II cannot place the nodes.
-  bool fill_points(SpaceArrays& arrays) {
-    // Own unknowns by piece.
-    std::vector<std::int64_t> first(pieces_->places.size() + 1, 0);
-    for (LatticeNode const& from : from_)
-      ++first[from.lattice + 1];
-    std::partial_sum(first.begin(), first.end(), first.begin());
-    std::vector<std::int32_t> by_piece(from_.size());
-    auto next = first;
-    for (std::size_t i = 0; i < from_.size(); ++i)
-      by_piece[next[from_[i].lattice]++] = static_cast<std::int32_t>(i);
-    std::vector<std::int32_t> with_unknowns;
-    for (std::size_t piece = 0; piece < pieces_->places.size(); ++piece)
-      if (first[piece] < first[piece + 1])
-        with_unknowns.push_back(static_cast<std::int32_t>(piece));
-    std::int64_t const m = pieces_->m, at_once = std::max<std::int64_t>(1, bytes_at_once / (24 * m * m * m));
-    for (std::int64_t block = 0; block < n_parts(std::ssize(with_unknowns), at_once); ++block) {
-      auto const [begin, end] = part(std::ssize(with_unknowns), at_once, block);
-      std::vector<std::int32_t> const of(with_unknowns.begin() + begin, with_unknowns.begin() + end);
-      LatticeMesh const made(mesh_, pieces_->topology, left_, element_.nodes, of);
-      if (!made.obstacle.empty())
-        return false;
-      arrays.isoparametric = made.isoparametric;
-      parallel_for(std::ssize(of), [&](std::int64_t piece) {
-        for (std::int64_t at = first[of[piece]]; at < first[of[piece] + 1]; ++at)
-          for (int d = 0; d < 3; ++d)
-            arrays.points[3 * static_cast<std::int64_t>(by_piece[at]) + d] =
-                made.coordinates(static_cast<std::int32_t>(piece), d)[from_[by_piece[at]].node];
-      });
+    });
+    for (std::int64_t c = 0; c < n_others; ++c) {
+      LatticePieces::Cell const at = pieces_->cell(own_->other_cells[c]);
+      LatticeTopology::Lattice const& lattice = topology.lattices[at.piece];
+      space.materials.push_back(lattice.material);
+      for (int face = 0; face < 6; ++face)
+        if (at.index[face / 2] == (face % 2 == 0 ? 0 : n - 1))
+          add_boundary_face(space, own_->n_own_cells() + c, lattice.boundary_ids[face], face);
     }
-    return true;
+    space.boundary_ids = mesh_.boundary_ids;
+    space.material_ids = mesh_.material_ids;
+    space.n_own = own_->n_rows;
+    space.n_cells_of_whole = n_coarse_ * (n * n * n << (3 * pieces_->depth));
   }
 
   Mesh& mesh_;
@@ -338,17 +514,18 @@ private:
   int rank_, left_ = 0;  ///< left_: refinements of a piece
   std::int64_t n_coarse_;
   std::shared_ptr<LatticePieces const> pieces_;
-  std::vector<Candidate> candidates_;
-  std::vector<std::int32_t> own_;          ///< pieces
-  std::vector<std::int64_t> first_nodes_;  ///< by piece
-  HostVector<std::int32_t> unknowns_;      ///< of the nodes of own pieces; then their places in the part
-  HostVector<std::int32_t> owners_;        ///< of the same
-  std::vector<LatticeNode> from_;          ///< of every own unknown the copy whose place it has
+  std::shared_ptr<OwnPieces> own_;
+  std::vector<std::int32_t> local_;  ///< by piece: its number among own ones, or -1
+  LatticeLayout layout_;             ///< of own pieces
+  std::array<Kind, 3> kinds_;        ///< faces, edges, vertices
+  std::int64_t n_own_rim_ = 0, n_own_copies_ = 0;
+  std::optional<PlaceInList> ghost_;
 };
 
 }  // namespace
 
-std::optional<ShareOfSpace> share_of_lattices(Mesh& mesh, int refinements, ReferenceElement const& element, int rank, int ranks) {
+std::optional<ShareOfLattices> share_of_lattices(Mesh& mesh, int refinements, ReferenceElement const& element, int rank,
+                                                 int ranks) {
   if (!mesh.inner_faces.empty())  // whose faces the pieces do not have
     return std::nullopt;
   auto whole = std::make_shared<LatticeTopology const>(mesh);

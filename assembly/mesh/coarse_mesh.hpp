@@ -10,7 +10,7 @@
 namespace poisson::assembly {
 
 class Space;
-struct ShareOfSpace;
+struct ShareOfLattices;
 struct ReferenceElement;
 
 /// The mesh of a generator or a file before its refinements. Behind this class is all that needs deal.II.
@@ -30,7 +30,7 @@ public:
   [[nodiscard]] virtual Space space(ReferenceElement const& element) = 0;
   /// Makes what one rank of several has of lattices, without the whole space; it is called in place of `space`. Returns nothing
   /// where that is not possible with this mesh on this rank; the mesh must then be opened anew. Errors: those of `space`.
-  [[nodiscard]] virtual std::optional<ShareOfSpace> share(ReferenceElement const& element, int rank, int ranks) = 0;
+  [[nodiscard]] virtual std::optional<ShareOfLattices> share(ReferenceElement const& element, int rank, int ranks) = 0;
 };
 
 /// A graph without weights: the neighbours of vertex i are neighbors[offsets[i]] ... neighbors[offsets[i + 1] - 1].

@@ -2,8 +2,12 @@
 
 #include "gpu/core/host_vector.hpp"
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <vector>
 
 namespace poisson::assembly {
 
@@ -57,6 +61,17 @@ private:
   HostVector<std::int32_t> line_of_;  ///< of constrained unknowns; undefined elsewhere
   HostVector<Line> lines_;
   HostVector<Entry> entries_;
+};
+
+/// Dirichlet values, of the unknowns from `first` on; those before have none.
+struct DirichletValues {
+  std::int64_t first = 0;
+  std::vector<double> values;  ///< NaN where there is none
+  [[nodiscard]] std::int64_t end() const { return first + static_cast<std::int64_t>(values.size()); }
+  [[nodiscard]] double operator[](std::int64_t unknown) const {
+    return unknown < first ? std::numeric_limits<double>::quiet_NaN() : values[static_cast<std::size_t>(unknown - first)];
+  }
+  [[nodiscard]] bool has(std::int64_t unknown) const { return !std::isnan((*this)[unknown]); }
 };
 
 }  // namespace poisson::assembly

@@ -68,6 +68,21 @@ LatticeNumbering::LatticeNumbering(std::shared_ptr<LatticeTopology const> topolo
   make_layout(with_tables);
 }
 
+LatticeNumbering::LatticeNumbering(LatticeLayout with_tables, int refinements)
+    : m(with_tables.nodes()),
+      n_unknowns(with_tables.n_unknowns),
+      first_face(with_tables.n_inner()),
+      first_edge(first_face),
+      first_vertex(first_face),
+      lattice_kinds(with_tables.order, with_tables.cells),
+      face_kinds(with_tables.order, with_tables.cells),
+      edge_kinds(with_tables.order, with_tables.cells),
+      layout(std::move(with_tables)),
+      refinements_(refinements) {
+  assert(layout.cells == 1 << refinements && !layout.all_on_rim);
+  list_nodes_of_cell();
+}
+
 void LatticeNumbering::list_nodes_of_cell() {
   std::int64_t const p = lattice_kinds.order();
   for (std::int64_t c = 0; c <= p; ++c)

@@ -64,10 +64,13 @@ public:
   /// Preconditions: `topology` has no obstacle, refinements >= 0, order >= 1; at most 2^31 - 1 unknowns (check_index_range). Where
   /// `with_tables` is false, nothing of the size of the rims is made: the tables of the layout stay empty.
   LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order, bool with_tables = true);
+  /// Any unknowns on rims, as the tables of a layout with 2^refinements cells a side have them. `unknown` is not for these.
+  LatticeNumbering(LatticeLayout with_tables, int refinements);
 
   std::int64_t m;  ///< nodes a side of a lattice
   std::int64_t n_unknowns;
-  std::int64_t first_face, first_edge, first_vertex;  ///< the first unknown inside a coarse face, inside an edge, at a vertex
+  /// The first unknown inside a coarse face, inside an edge, at a vertex; of a layout that was given the first on rims.
+  std::int64_t first_face, first_edge, first_vertex;
   NodeKinds<3> lattice_kinds;
   NodeKinds<2> face_kinds;
   NodeKinds<1> edge_kinds;

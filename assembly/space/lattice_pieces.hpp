@@ -2,7 +2,7 @@
 
 #include "assembly/mesh/lattice_topology.hpp"
 #include "assembly/space/lattice_numbering.hpp"
-#include "gpu/core/host_vector.hpp"
+#include "gpu/core/rank_rows.hpp"
 #include "gpu/core/shared_lattices.hpp"
 
 #include <algorithm>
@@ -119,26 +119,35 @@ private:
   std::vector<std::int32_t> numbers_of_pieces_;  ///< by lattice, then lexicographically
 };
 
-/// The pieces of a rank as lattices of its own (gpu/core/shared_lattices.hpp).
+/// What a rank has of pieces: its own ones as lattices of their own (gpu/core/shared_lattices.hpp), and the cells of others around
+/// its rows. Unknowns have the numbers of a LatticeLayout: own ones, the rows, come first, and begin with the inner nodes of the
+/// own pieces; then come ghosts. Cells are those of own pieces, piece by piece, x fastest, then others. All lists are of the size
+/// of cuts between ranks.
 struct OwnPieces {
-  /// A rank's PartOfSpace gives the last four arguments: how many unknowns and rows it has, its own_nodes and around_cells.
-  OwnPieces(std::shared_ptr<LatticePieces const> of_ranks, int rank, std::int64_t n_unknowns, std::int64_t own_rows,
-            HostVector<std::int32_t> own_nodes, std::vector<std::int32_t> around_cells);
-
   std::shared_ptr<LatticePieces const> pieces;
+  int rank = 0;
   std::vector<std::int32_t> own;  ///< numbers of pieces, ascending
-  std::int64_t n_rows;
-  HostVector<std::int32_t> nodes;  ///< [i m^3 + node] of piece own[i], x fastest: the place of its unknown in the part
-  HostVector<std::int32_t>
-      number;  ///< by that place, in LatticeLayout: own unknowns are rows, then come ghosts, in the part's order
-  std::vector<std::int32_t> cells;
+  std::int64_t n_rows = 0;
+  std::vector<RankNeighbor> neighbors;         ///< of the ghosts
+  std::vector<std::int32_t> ghosts;            ///< their numbers in the whole mesh; by their rank, ascending for each
+  std::vector<std::int32_t> other_cells;       ///< around own rows, but in no own piece: numbers in the whole mesh, ascending
+  std::vector<std::int32_t> ghosts_of_pieces;  ///< the unknowns of others that own pieces have, ascending
 
-  /// Returns the layout of the own pieces without tables of rims, and without unknowns.
-  [[nodiscard]] LatticeLayout shape() const;
+  [[nodiscard]] std::int64_t n_unknowns() const { return n_rows + static_cast<std::int64_t>(ghosts.size()); }
+  [[nodiscard]] std::int64_t cells_of_piece() const { return pieces->n * pieces->n * pieces->n; }
+  [[nodiscard]] std::int64_t n_own_cells() const { return static_cast<std::int64_t>(own.size()) * cells_of_piece(); }
+  [[nodiscard]] std::int64_t n_cells() const { return n_own_cells() + static_cast<std::int64_t>(other_cells.size()); }
+
+  /// The unknowns that own pieces have: the rows, then ghosts_of_pieces.
+  [[nodiscard]] std::int64_t n_in_pieces() const { return n_rows + static_cast<std::int64_t>(ghosts_of_pieces.size()); }
+  [[nodiscard]] std::int32_t in_pieces(std::int64_t i) const {
+    return i < n_rows ? static_cast<std::int32_t>(i) : ghosts_of_pieces[static_cast<std::size_t>(i - n_rows)];
+  }
+  /// The number in the whole mesh of a cell; and of a row, a node of an own piece, own[node.lattice].
+  [[nodiscard]] std::int64_t cell_of_whole(std::int64_t cell) const;
+  [[nodiscard]] std::int32_t number_of(LatticeNode const& node) const;
   /// Tells of which lattices the own pieces are pieces.
   [[nodiscard]] LatticeCut cut() const;
-  /// A cell of the part, by its place there, in piece own[i].
-  [[nodiscard]] std::int32_t cell_of(std::int64_t i) const;
 };
 
 }  // namespace poisson::assembly

@@ -33,17 +33,28 @@ NestedSpace::Unknown unknown_of(std::int64_t code) {
 }  // namespace
 
 std::vector<NestedSpace> NestedLattices::make() const {
-  LatticePieces const& pieces = *pieces_;
+  LatticePieces const& pieces = *own_->pieces;
   std::int64_t const m = pieces.m;
-  PlaceInList const place_of(own_);
-  std::vector<std::int32_t> larger(own_.size()), in_smaller(own_.size());
+  int const me = own_->rank;
+  auto const n_rows = static_cast<std::size_t>(own_->n_rows);
+  std::vector<std::int32_t> numbers(n_rows), larger(n_rows), in_smaller(n_rows);
+  std::vector<LatticeNode> places(n_rows);  // pieces have the numbers of all
+  parallel_for(n_parts(own_->n_rows, rows_at_once), [&](std::int64_t block) {
+    auto const [begin, end] = part(own_->n_rows, rows_at_once, block);
+    for (std::int64_t row = begin; row < end; ++row) {
+      LatticeNode const node = place_of_(row);
+      numbers[static_cast<std::size_t>(row)] = own_->number_of(node);
+      places[static_cast<std::size_t>(row)] = {own_->own[static_cast<std::size_t>(node.lattice)], node.node};
+    }
+  });
+  PlaceInList const place_of(numbers);
   std::iota(larger.begin(), larger.end(), 0);
 
   // Nodes of the larger space are `spacing` apart, those of the smaller one `wide`; `weights` are of the upper one of two, by the
   // index between them over the spacing.
   auto const inside = [&](std::int64_t spacing, std::int64_t wide, std::vector<double> const& weights) {
     auto const index_of = [&](std::int32_t row) {
-      LatticeNode const& place = places_[static_cast<std::size_t>(row)];
+      LatticeNode const& place = places[static_cast<std::size_t>(row)];
       return pieces.in_lattice(place.lattice, {place.node % m, place.node / m % m, place.node / (m * m)});
     };
     auto const neighbours = [&](std::int64_t index) -> Neighbours {
@@ -74,7 +85,7 @@ std::vector<NestedSpace> NestedLattices::make() const {
       auto const [begin, end] = part(space.p.n_rows, rows_at_once, block);
       for (std::int64_t row = begin; row < end; ++row) {
         auto const at = larger[static_cast<std::size_t>(row)];
-        std::int32_t const lattice = pieces.places[static_cast<std::size_t>(places_[static_cast<std::size_t>(at)].lattice)].lattice;
+        std::int32_t const lattice = pieces.places[static_cast<std::size_t>(places[static_cast<std::size_t>(at)].lattice)].lattice;
         auto const index = index_of(at);
         Neighbours const x = neighbours(index[0]), y = neighbours(index[1]), z = neighbours(index[2]);
         auto out = static_cast<std::size_t>(space.p.row_ptr[row]);
@@ -89,7 +100,7 @@ std::vector<NestedSpace> NestedLattices::make() const {
               LatticePieces::Index const node{x.index[i], y.index[j], z.index[k]};
               std::int32_t const unknown = pieces.unknown(lattice, node);
               int const owner = pieces.rank_of[static_cast<std::size_t>(pieces.first_copy(lattice, node).lattice)];
-              codes[out] = owner == rank_ ? in_smaller[static_cast<std::size_t>(place_of(unknown))] : code_of(owner, unknown);
+              codes[out] = owner == me ? in_smaller[static_cast<std::size_t>(place_of(unknown))] : code_of(owner, unknown);
               space.p.values[out] = x.weight[i] * y.weight[j] * z.weight[k];
             }
       }

@@ -5,6 +5,7 @@
 #include "gpu/core/csr_matrix.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,7 +19,7 @@ struct NestedSpace {
     int rank;
     std::int32_t number;  ///< in the whole mesh
   };
-  std::vector<std::int32_t> unknowns;  ///< own ones of the smaller space, by their places among the rank's own unknowns; ascending
+  std::vector<std::int32_t> unknowns;  ///< own ones of the smaller space, by their rows; ascending
   /// A row for each own unknown of the larger space; columns are own unknowns of the smaller one, then `others`, in any order.
   CsrMatrix p;
   std::vector<Unknown> others;
@@ -29,19 +30,16 @@ struct NestedSpace {
 /// (preconditioners/lattice_hierarchy).
 class NestedLattices {
 public:
-  /// `own`: the rank's unknowns, ascending, and `places`: the piece and the node in it where each lies. `nodes`: the element's, of
-  /// [0, 1].
-  NestedLattices(std::shared_ptr<LatticePieces const> pieces, int rank, std::vector<std::int32_t> own,
-                 std::vector<LatticeNode> places, std::vector<double> nodes)
-      : pieces_(std::move(pieces)), rank_(rank), own_(std::move(own)), places_(std::move(places)), nodes_(std::move(nodes)) {}
+  /// `place_of`: of a row its node in an own piece, which are counted. `nodes`: the element's, of [0, 1].
+  NestedLattices(std::shared_ptr<OwnPieces const> own, std::function<LatticeNode(std::int64_t row)> place_of,
+                 std::vector<double> nodes)
+      : own_(std::move(own)), place_of_(std::move(place_of)), nodes_(std::move(nodes)) {}
   /// Makes the nested spaces. Every rank has the same number of them.
   [[nodiscard]] std::vector<NestedSpace> make() const;
 
 private:
-  std::shared_ptr<LatticePieces const> pieces_;
-  int rank_;
-  std::vector<std::int32_t> own_;
-  std::vector<LatticeNode> places_;
+  std::shared_ptr<OwnPieces const> own_;
+  std::function<LatticeNode(std::int64_t)> place_of_;
   std::vector<double> nodes_;
 };
 

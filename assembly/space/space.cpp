@@ -8,6 +8,7 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <tuple>
 
@@ -110,10 +111,10 @@ Space::Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh cons
     : order(element.order), n_local(element.n_nodes), isoparametric(mesh.isoparametric || shape != nullptr) {
   LatticeTopology const& topology = *mesh.topology;
   lattices.emplace(mesh.topology, mesh.refinements, order);
-  nodes_of_lattices_ = std::make_shared<HostVector<double> const>(mesh.take_points());
+  nodes_of_lattices_ = std::make_shared<HostVector<double>>(mesh.take_points());
   std::int64_t const n = mesh.n, cells_of_lattice = n * n * n, n_lattices = mesh.n_lattices();
-  n_cells = n_lattices * cells_of_lattice;
-  n_dofs = lattices->n_unknowns;
+  n_cells = n_in_lattices_ = n_lattices * cells_of_lattice;
+  n_dofs = first_listed_ = lattices->n_unknowns;
   n_vertices = n_lattices * (n - 1) * (n - 1) * (n - 1) + topology.at_face.size() * (n - 1) * (n - 1) +
                topology.at_edge.size() * (n - 1) + topology.at_vertex.size();
   cells_per_part = std::max<std::int64_t>(n_parts(n_cells, 512), 64);
@@ -182,6 +183,7 @@ void Space::leave_lattices() {
   points_ = std::move(points);
   nodes_of_lattices_.reset();
   lattices.reset();
+  n_in_lattices_ = first_listed_ = 0;
 }
 
 void Space::list_materials() {
@@ -190,6 +192,7 @@ void Space::list_materials() {
     of_cells[cell] = material(cell);
   material_ = std::move(of_cells);
   material_shift_ = 0;
+  not_in_materials_ = 0;
 }
 
 void Space::take_maps(LatticeMesh const& shape) {
@@ -295,8 +298,101 @@ Space::Space(int order_of_element, int n_nodes, SpaceArrays arrays)
       map_nodes_(std::move(arrays.map_nodes)),
       map_nodes_1d_(map_order > 0 ? gauss_lobatto_points(map_order + 1) : std::vector<double>()) {}
 
+Space::Space(ReferenceElement const& element, SpaceOfPieces pieces)
+    : order(element.order),
+      n_local(element.n_nodes),
+      n_dofs(pieces.layout.n_unknowns),
+      isoparametric(pieces.isoparametric),
+      sides_have_ids(false),
+      boundary_ids(std::move(pieces.boundary_ids)),
+      material_ids(std::move(pieces.material_ids)),
+      boundary_faces(std::move(pieces.boundary_faces)),
+      n_cells_of_whole(pieces.n_cells_of_whole),
+      cell_dofs_(std::move(pieces.cell_dofs)),
+      first_listed_(pieces.n_own),
+      nodes_of_lattices_(std::make_shared<HostVector<double>>(std::move(pieces.nodes))),
+      material_(std::move(pieces.materials)),
+      first_cells_(std::move(pieces.first_cells)),
+      other_cells_(std::move(pieces.other_cells)),
+      to_next_line_(pieces.to_next_line),
+      to_next_plane_(pieces.to_next_plane) {
+  std::int64_t const n_lattices = pieces.layout.n_lattices;
+  int const refinements = std::countr_zero(static_cast<unsigned>(pieces.layout.cells));
+  lattices.emplace(std::move(pieces.layout), refinements);
+  n_in_lattices_ = n_lattices * lattices->cells_of_lattice();
+  n_cells = n_in_lattices_ + std::ssize(other_cells_);
+  cells_per_part = std::max<std::int64_t>(n_parts(n_cells, 512), 64);
+  material_shift_ = 3 * refinements;
+  not_in_materials_ = n_in_lattices_ - n_lattices;
+  points_.resize(3 * (n_dofs - first_listed_));
+  std::fill(points_.begin(), points_.end(), std::numeric_limits<double>::quiet_NaN());
+}
+
+std::vector<std::int32_t> Space::ghosts_of_lattices() const {
+  std::vector<std::int32_t> ghosts;
+  HostVector<std::int64_t> const& offsets = lattices->layout.copy_offsets;
+  std::int64_t const first = lattices->first_face;
+  for (std::int64_t unknown = first_listed_; unknown < n_dofs; ++unknown)
+    if (offsets[unknown - first] < offsets[unknown - first + 1])
+      ghosts.push_back(static_cast<std::int32_t>(unknown));
+  return ghosts;
+}
+
+Space Space::lattices_alone() const {
+  Space alone = *this;
+  std::vector<std::int32_t> const ghosts = ghosts_of_lattices();
+  LatticeLayout& layout = alone.lattices->layout;
+  std::int64_t const first = lattices->first_face, n_own = first_listed_ - first;
+  std::vector<std::int32_t> number(static_cast<std::size_t>(n_dofs - first_listed_), -1);
+  for (std::size_t i = 0; i < ghosts.size(); ++i) {
+    number[ghosts[i] - first_listed_] = static_cast<std::int32_t>(first_listed_ + static_cast<std::int64_t>(i));
+    layout.copy_offsets[n_own + static_cast<std::int64_t>(i)] = lattices->layout.copy_offsets[ghosts[i] - first];
+    std::copy_n(points_.begin() + 3 * (ghosts[i] - first_listed_), 3, alone.points_.begin() + 3 * static_cast<std::int64_t>(i));
+  }
+  alone.n_dofs = layout.n_unknowns = alone.lattices->n_unknowns = first_listed_ + std::ssize(ghosts);
+  layout.copy_offsets[n_own + std::ssize(ghosts)] = lattices->layout.copy_offsets.back();
+  layout.copy_offsets.resize(n_own + std::ssize(ghosts) + 1);
+  constexpr std::int64_t at_once = 1 << 14;
+  parallel_for(n_parts(std::ssize(layout.rim_unknowns), at_once), [&](std::int64_t block) {
+    auto const [begin, end] = part(std::ssize(layout.rim_unknowns), at_once, block);
+    for (std::int64_t place = begin; place < end; ++place)
+      if (std::int32_t& unknown = layout.rim_unknowns[place]; unknown >= first_listed_)
+        unknown = number[unknown - first_listed_];
+  });
+  alone.points_.resize(3 * ghosts.size());
+  alone.n_cells = n_in_lattices_;
+  alone.cells_per_part = std::max<std::int64_t>(n_parts(alone.n_cells, 512), 64);
+  alone.cell_dofs_ = {};
+  alone.other_cells_ = {};
+  alone.material_.resize(n_in_lattices_ - not_in_materials_);
+  std::erase_if(alone.boundary_faces, [&](BoundaryFace const& face) { return face.cell >= n_in_lattices_; });
+  return alone;
+}
+
+std::int64_t Space::layers_of_lattices() const {
+  return lattices ? lattices->layout.n_lattices * lattices->layout.cells : 0;
+}
+
 void Space::set_points(std::int64_t first, std::span<double const> coordinates) {
-  std::copy(coordinates.begin(), coordinates.end(), points_.begin() + 3 * first);
+  std::copy(coordinates.begin(), coordinates.end(), points_.begin() + 3 * (first - first_listed_));
+  if (!lattices)
+    return;
+  LatticeLayout const& layout = lattices->layout;
+  LatticeRim const rim = layout.rim();
+  std::int64_t const m = lattices->m, size = m * m * m, count = std::ssize(coordinates) / 3;
+  constexpr std::int64_t at_once = 1 << 13;
+  parallel_for(n_parts(count, at_once), [&](std::int64_t block) {
+    auto const [begin, end] = part(count, at_once, block);
+    for (std::int64_t i = begin; i < end; ++i)
+      for (std::int64_t c = layout.copy_offsets[first + i - lattices->first_face];
+           c < layout.copy_offsets[first + i - lattices->first_face + 1]; ++c) {
+        LatticeRim::Node const node = rim.node(layout.copies[c] % rim.size());
+        double* const x =
+            nodes_of_lattices_->data() + 3 * (layout.copies[c] / rim.size()) * size + (node.k * m + node.j) * m + node.i;
+        for (std::int64_t d = 0; d < 3; ++d)
+          x[d * size] = coordinates[static_cast<std::size_t>(3 * i + d)];
+      }
+  });
 }
 
 void Space::find_components(LatticeTopology const& topology, std::int64_t cells_of_lattice) {
@@ -501,12 +597,12 @@ void Space::set_materials(std::vector<std::int64_t> const& entries, unsigned fir
 }
 
 void Space::dofs(std::int64_t cell, std::int32_t* out) const {
-  if (lattices) {
+  if (cell < n_in_lattices_) {
     lattices->unknowns_of_cell(cell, out);
     return;
   }
   if (!box) {
-    std::copy_n(cell_dofs_.data() + cell * n_local, n_local, out);
+    std::copy_n(cell_dofs_.data() + (cell - n_in_lattices_) * n_local, n_local, out);
     return;
   }
   auto const [cx, cy, cz] = box_cell(cell);
@@ -525,14 +621,16 @@ Space::FirstNode Space::first_node(std::int64_t cell) const {
 }
 
 Point3 Space::point(std::int64_t dof) const {
-  if (lattices) {
+  if (dof < first_listed_) {
     auto const [lattice, node] = lattices->first_node(dof);
     std::int64_t const size = lattices->m * lattices->m * lattices->m;
     double const* const x = nodes_of_lattices_->data() + 3 * lattice * size + node;
     return {x[0], x[size], x[2 * size]};
   }
-  if (!box)
-    return {points_[3 * dof], points_[3 * dof + 1], points_[3 * dof + 2]};
+  if (!box) {
+    double const* const x = points_.data() + 3 * (dof - first_listed_);
+    return {x[0], x[1], x[2]};
+  }
   auto const [nx, ny, nz] = box_nodes;
   return {box_coordinates_[0][dof % nx], box_coordinates_[1][dof / nx % ny], box_coordinates_[2][dof / (nx * ny)]};
 }
@@ -643,7 +741,7 @@ void CellGeometry::reset(std::int64_t cell, std::int32_t const* dofs) {
         nodes_[d * 8 + v] = space_.box_coordinate(d, (index[d] + (v >> d & 1)) * p);
     return;
   }
-  if (space_.lattices) {
+  if (cell < space_.n_in_lattices()) {
     auto const [x, to_next_direction] = space_.first_node(cell);
     for (int d = 0; d < 3; ++d)
       for (int i = 0; i < n_nodes_; ++i)

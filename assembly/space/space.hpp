@@ -6,6 +6,7 @@
 #include "assembly/space/reference_element.hpp"
 #include "gpu/core/host_vector.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -54,6 +55,24 @@ struct SpaceArrays {
   HostVector<double> map_nodes{};  ///< of every cell, as Space::map_nodes
 };
 
+/// What Space keeps of the lattices that one of several processes has, and of other cells around its unknowns.
+struct SpaceOfPieces {
+  LatticeLayout layout;  ///< of the lattices: own unknowns come first, then those of others; some of these are in other cells only
+  HostVector<double> nodes;                       ///< of the lattices, as LatticeProblem::coordinates
+  std::int64_t n_own = 0;                         ///< unknowns; the others' nodes come later (Space::set_points)
+  HostVector<std::int32_t> cell_dofs;             ///< (p + 1)^3 of every other cell
+  HostVector<unsigned> materials;                 ///< of every lattice, then of every other cell
+  std::vector<BoundaryFace> boundary_faces;       ///< of the lattices' cells, then of others; by cell, then face
+  std::set<unsigned> boundary_ids, material_ids;  ///< of the whole mesh
+  std::int64_t n_cells_of_whole = 0;
+  bool isoparametric = false;
+  /// Numbers in the whole mesh of the first cell of every lattice, and of every other cell; and how many cells on those of the next
+  /// line and plane of a lattice are.
+  std::vector<std::int64_t> first_cells;
+  std::vector<std::int32_t> other_cells;
+  std::int64_t to_next_line = 0, to_next_plane = 0;
+};
+
 /// The continuous Q_p space on a mesh, as plain arrays: the unknowns of each cell, the coordinates of their nodes, materials and
 /// boundary faces. The mesh is not needed after construction. A box needs no arrays and no triangulation: all follows from indices.
 class Space {
@@ -81,6 +100,13 @@ public:
 
   /// A part from its arrays.
   Space(ReferenceElement const& element, SpaceArrays arrays);
+  /// A part of lattices. Their cells come first, lexicographically (x fastest), then the others; unknowns are those of the layout.
+  /// As of a whole mesh of lattices, their cells and unknowns are not listed.
+  Space(ReferenceElement const& element, SpaceOfPieces pieces);
+  /// Of such a part the lattices without other cells. Of others' unknowns it has ghosts_of_lattices(), in this order.
+  [[nodiscard]] Space lattices_alone() const;
+  /// The unknowns of others, of such a part, that its lattices have; ascending.
+  [[nodiscard]] std::vector<std::int32_t> ghosts_of_lattices() const;
 
   /// Lattices of fewer refinements have most of their nodes on rims; their unknowns are numbered as those of any other mesh.
   static constexpr int fewest_refinements_of_lattices = 2;
@@ -115,8 +141,8 @@ public:
   [[nodiscard]] Point3 point(std::int64_t dof) const;
   /// Where the unknowns are numbered by lattices, here and below: the coordinates of all nodes of the lattices, as
   /// LatticeProblem::coordinates.
-  [[nodiscard]] std::shared_ptr<HostVector<double> const> const& nodes_of_lattices() const { return nodes_of_lattices_; }
-  /// The first node of a cell in them, and how many entries later its y and, again, its z are.
+  [[nodiscard]] std::shared_ptr<HostVector<double> const> nodes_of_lattices() const { return nodes_of_lattices_; }
+  /// The first node of a cell of a lattice in them, and how many entries later its y and, again, its z are.
   struct FirstNode {
     double const* x;
     std::int64_t to_next_direction;
@@ -124,11 +150,30 @@ public:
   [[nodiscard]] FirstNode first_node(std::int64_t cell) const;
   /// Places the nodes of unknowns from `first` on, of a part from its arrays; 3 coordinates each.
   void set_points(std::int64_t first, std::span<double const> coordinates);
+  /// Of a part: the number of a cell in the whole mesh, where that has another order; else its own number.
+  [[nodiscard]] std::int64_t order_of(std::int64_t cell) const {
+    if (first_cells_.empty())
+      return cell;
+    if (cell >= n_in_lattices_)
+      return other_cells_[cell - n_in_lattices_];
+    auto const [lattice, x, y, z] = lattices->cell(cell);
+    return first_cells_[lattice] + z * to_next_plane_ + y * to_next_line_ + x;
+  }
+  /// Of a part of lattices: how many unknowns are its own, the first ones.
+  [[nodiscard]] std::int64_t n_own() const { return first_listed_; }
+  /// How many cells are those of lattices, the first ones.
+  [[nodiscard]] std::int64_t n_in_lattices() const { return n_in_lattices_; }
   /// The connected component in which a cell lies.
   [[nodiscard]] std::int32_t component(std::int64_t cell) const;
   /// A cell of a component.
   [[nodiscard]] std::int64_t cell_of_component(std::int32_t component) const;
-  [[nodiscard]] unsigned material(std::int64_t cell) const { return material_.empty() ? 0U : material_[cell >> material_shift_]; }
+  [[nodiscard]] unsigned material(std::int64_t cell) const {
+    if (material_.empty())
+      return 0U;
+    return material_[cell < n_in_lattices_ ? cell >> material_shift_ : cell - not_in_materials_];
+  }
+  /// Whether each lattice has one material, because cells have none of their own.
+  [[nodiscard]] bool has_materials_of_lattices() const { return lattices && material_shift_ > 0; }
   /// Boundary face, or cell, i gets the id first + entries[i]; -1 leaves what there is. boundary_ids and material_ids are then
   /// those that occur.
   void set_boundary_ids(std::vector<std::int64_t> const& entries, unsigned first);
@@ -158,6 +203,12 @@ public:
   /// Finds for each unknown the cell with the lowest number that contains it.
   [[nodiscard]] HostVector<std::int32_t> owners() const;
 
+  /// Calls visit(cell) for all cells that may hold an unknown that is on a boundary or on a surface inside: of lattices those on
+  /// their rims. Parts, 0 to n_parts_on_rims() - 1, are for threads.
+  [[nodiscard]] std::int64_t n_parts_on_rims() const { return layers_of_lattices() + n_parts_of_others(); }
+  template <class Visit>
+  void for_cells_on_rims(std::int64_t part_number, Visit const& visit) const;
+
 private:
   /// Cells from `first` to that of the next run lie in one connected component.
   struct Run {
@@ -181,17 +232,45 @@ private:
   template <class Action>
   void for_written(std::int64_t cell, Constraints const& constraints, std::int32_t* own, Action const& action) const;
 
-  HostVector<std::int32_t> cell_dofs_;  ///< of meshes that are no boxes and are not numbered by lattices, as are points_
-  HostVector<double> points_;
-  std::shared_ptr<HostVector<double> const> nodes_of_lattices_;
-  HostVector<unsigned> material_;  ///< of 2^material_shift_ cells each
+  /// Layers of the cells of lattices, and parts of cells_per_part of the others.
+  [[nodiscard]] std::int64_t layers_of_lattices() const;
+  [[nodiscard]] std::int64_t n_parts_of_others() const { return (n_cells - n_in_lattices_ + cells_per_part - 1) / cells_per_part; }
+
+  HostVector<std::int32_t> cell_dofs_;  ///< of cells that are not in lattices, and of no box
+  HostVector<double> points_;           ///< of unknowns from first_listed_ on; of no box
+  std::int64_t n_in_lattices_ = 0;      ///< cells
+  std::int64_t first_listed_ = 0;       ///< of the unknowns; the nodes of those before are in nodes_of_lattices_
+  std::shared_ptr<HostVector<double>> nodes_of_lattices_;
+  HostVector<unsigned> material_;  ///< of 2^material_shift_ cells of lattices each, then of every other cell
   int material_shift_ = 0;
+  std::int64_t not_in_materials_ = 0;      ///< how many more cells there are in lattices than entries for them
+  std::vector<std::int64_t> first_cells_;  ///< as in SpaceOfPieces
+  std::vector<std::int32_t> other_cells_;
+  std::int64_t to_next_line_ = 0, to_next_plane_ = 0;
   HostVector<double> map_nodes_;
   std::vector<double> map_nodes_1d_;
   std::vector<Run> runs_{{0, 0}};  ///< ascending
   std::array<std::vector<double>, 3> box_coordinates_;
   std::array<std::vector<double>, 3> box_widths_;  ///< of cells; one where they are equal
 };
+
+template <class Visit>
+void Space::for_cells_on_rims(std::int64_t part_number, Visit const& visit) const {
+  std::int64_t const layers = layers_of_lattices();
+  if (part_number >= layers) {
+    std::int64_t const begin = n_in_lattices_ + (part_number - layers) * cells_per_part;
+    for (std::int64_t cell = begin; cell < std::min(begin + cells_per_part, n_cells); ++cell)
+      visit(cell);
+    return;
+  }
+  std::int64_t const n = lattices->layout.cells, z = part_number % n;
+  auto const at_end = [n](std::int64_t i) { return i == 0 || i == n - 1; };
+  for (std::int64_t y = 0; y < n; ++y) {
+    std::int64_t const step = at_end(y) || at_end(z) ? 1 : std::max<std::int64_t>(n - 1, 1);
+    for (std::int64_t x = 0; x < n; x += step)
+      visit((part_number * n + y) * n + x);
+  }
+}
 
 /// The map from the reference cell to one cell: its nodes (8 vertices, the n_local nodes of an isoparametric cell, or
 /// those of Space::map_nodes).

@@ -14,28 +14,6 @@ namespace poisson::assembly {
 
 namespace {
 
-/// Long lists of numbers that lie close together, with repetition, go by a bit for each number.
-void sort_and_merge(std::vector<std::int32_t>& list) {
-  constexpr std::size_t few = 1000;
-  if (list.size() > few) {
-    auto const [lowest, highest] = std::minmax_element(list.begin(), list.end());
-    std::int64_t const first = *lowest;
-    auto const span = static_cast<std::size_t>(*highest - first + 1);
-    if (span / 32 <= list.size()) {
-      std::vector<std::uint64_t> bits(span / 64 + 1, 0);
-      for (std::int32_t const number : list)
-        bits[static_cast<std::size_t>(number - first) / 64] |= std::uint64_t{1} << ((number - first) % 64);
-      list.clear();
-      for (std::size_t word = 0; word < bits.size(); ++word)
-        for (std::uint64_t rest = bits[word]; rest != 0; rest &= rest - 1)
-          list.push_back(static_cast<std::int32_t>(first + static_cast<std::int64_t>(64 * word) + std::countr_zero(rest)));
-      return;
-    }
-  }
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
-
 Graph cells_with_common_faces(Space const& space) {
   auto const n = static_cast<std::size_t>(space.n_local);
   int const p = space.order;
@@ -112,31 +90,10 @@ struct FoundInCells {
   }
 };
 
-}  // namespace
-
-PlaceInList::PlaceInList(std::span<std::int32_t const> list)
-    : list_(list), places_(std::bit_ceil(2 * list.size() + 1), -1), mask_(places_.size() - 1) {
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    std::size_t at = slot(list[i]);
-    while (places_[at] >= 0)
-      at = (at + 1) & mask_;
-    places_[at] = static_cast<std::int32_t>(i);
-  }
-}
-
-std::vector<std::int32_t> places_in(std::vector<std::int32_t> const& list, std::vector<std::int32_t> const& some) {
-  std::vector<std::int32_t> places;
-  places.reserve(some.size());
-  auto at = list.begin();
-  for (std::int32_t const entry : some) {
-    at = std::lower_bound(at, list.end(), entry);
-    places.push_back(static_cast<std::int32_t>(at - list.begin()));
-  }
-  return places;
-}
-
-PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int rank,
-                    std::function<void(std::int64_t, std::int32_t*, std::int32_t*)> const& look_at, InsideOfPart const& inside) {
+/// Makes the part of a rank for any division of the cells. `candidates` are cells, among them all that have unknowns of this rank.
+/// look_at(i, unknowns, ranks) writes the n_local unknowns of candidate i, and the ranks that have them.
+template <class LookAt>
+PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int rank, LookAt const& look_at) {
   std::int64_t const n_candidates = std::ssize(candidates);
   std::vector<FoundInCells> blocks(static_cast<std::size_t>(n_parts(n_candidates, cells_at_once)));
   parallel_for(std::ssize(blocks), [&](std::int64_t block) {
@@ -156,13 +113,8 @@ PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int r
   part.around_cells = std::move(around_cells);
   part.own_cells = std::move(own_cells);
   part.unknowns = std::move(unknowns);
-  for (auto* const list : {&part.unknowns, &dofs_of_own})
-    list->insert(list->end(), inside.unknowns.begin(), inside.unknowns.end());
-  for (auto* const list : {&part.around_cells, &part.own_cells}) {
-    list->insert(list->end(), inside.cells.begin(), inside.cells.end());
+  for (auto* const list : {&part.around_cells, &part.own_cells, &part.unknowns})
     sort_and_merge(*list);
-  }
-  sort_and_merge(part.unknowns);
   part.n_rows = static_cast<std::int64_t>(part.unknowns.size());
   for (auto& [from, list] : ghosts) {
     sort_and_merge(list);
@@ -193,6 +145,50 @@ PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int r
   std::sort(others_of_own.begin(), others_of_own.end());
   part.in_own_cells.insert(part.in_own_cells.end(), others_of_own.begin(), others_of_own.end());
   return part;
+}
+
+}  // namespace
+
+PlaceInList::PlaceInList(std::span<std::int32_t const> list)
+    : list_(list), places_(std::bit_ceil(2 * list.size() + 1), -1), mask_(places_.size() - 1) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    std::size_t at = slot(list[i]);
+    while (places_[at] >= 0)
+      at = (at + 1) & mask_;
+    places_[at] = static_cast<std::int32_t>(i);
+  }
+}
+
+std::vector<std::int32_t> places_in(std::vector<std::int32_t> const& list, std::vector<std::int32_t> const& some) {
+  std::vector<std::int32_t> places;
+  places.reserve(some.size());
+  auto at = list.begin();
+  for (std::int32_t const entry : some) {
+    at = std::lower_bound(at, list.end(), entry);
+    places.push_back(static_cast<std::int32_t>(at - list.begin()));
+  }
+  return places;
+}
+
+void sort_and_merge(std::vector<std::int32_t>& list) {
+  constexpr std::size_t few = 1000;
+  if (list.size() > few) {
+    auto const [lowest, highest] = std::minmax_element(list.begin(), list.end());
+    std::int64_t const first = *lowest;
+    auto const span = static_cast<std::size_t>(*highest - first + 1);
+    if (span / 32 <= list.size()) {
+      std::vector<std::uint64_t> bits(span / 64 + 1, 0);
+      for (std::int32_t const number : list)
+        bits[static_cast<std::size_t>(number - first) / 64] |= std::uint64_t{1} << ((number - first) % 64);
+      list.clear();
+      for (std::size_t word = 0; word < bits.size(); ++word)
+        for (std::uint64_t rest = bits[word]; rest != 0; rest &= rest - 1)
+          list.push_back(static_cast<std::int32_t>(first + static_cast<std::int64_t>(64 * word) + std::countr_zero(rest)));
+      return;
+    }
+  }
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
 DividedSpace::DividedSpace(Space const& space, int ranks) : space_(space), owner_(space.owners()) {

@@ -4,35 +4,30 @@
 #include "gpu/core/rank_rows.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 namespace poisson::assembly {
 
-class NestedLattices;
 class Space;
-struct LatticePieces;
+struct OwnPieces;
 
-/// What one rank of several has of a mesh. Every cell of the mesh and every unknown belongs to one rank: a cell to that which has
-/// its first unknown. Numbers of cells and unknowns are those of the whole mesh, of 32 bits.
+/// What one rank of several has of a mesh that is not one of lattices. Every cell of the mesh and every unknown belongs to one
+/// rank: a cell to that which has its first unknown. Numbers of cells and unknowns are those of the whole mesh, of 32 bits.
 struct PartOfSpace {
   std::vector<std::int32_t> own_cells;     ///< of which every cell of the mesh has one owner
   std::vector<std::int32_t> around_cells;  ///< all cells with unknowns of this rank, own ones among them
   std::vector<std::int32_t> unknowns;      ///< of around_cells: n_rows own ones, ascending, then those of others, by their rank
   std::vector<std::int32_t> in_own_cells;  ///< places in `unknowns` of those of own cells
   std::int64_t n_rows = 0;
-  std::vector<RankNeighbor> neighbors;             ///< whose ghosts are the unknowns from n_rows on
-  std::shared_ptr<NestedLattices const> nested{};  ///< of lattices: for multigrid
-  std::shared_ptr<LatticePieces const> pieces{};   ///< of lattices: who has which
-  HostVector<std::int32_t> own_nodes{};            ///< the places in `unknowns` of the nodes of own pieces (OwnPieces)
+  std::vector<RankNeighbor> neighbors;  ///< whose ghosts are the unknowns from n_rows on
 };
 
-/// A part, and the space on its around_cells, whose unknowns are numbered by their places in PartOfSpace::unknowns.
-struct ShareOfSpace {
-  PartOfSpace part;
-  std::shared_ptr<Space> around;  ///< null where the part has no cells
+/// What one rank of several has of a mesh of lattices. A cell belongs to the rank of its piece.
+struct ShareOfLattices {
+  std::shared_ptr<OwnPieces const> pieces;
+  std::shared_ptr<Space> around;  ///< the cells of own pieces and around own rows (Space); null where there are none
 };
 
 /// A mesh that METIS divides by the common faces of cells (divide, coarse_mesh.hpp); an unknown belongs to the rank with the first
@@ -49,16 +44,8 @@ private:
   HostVector<std::int32_t> owner_;  ///< by unknown
 };
 
-/// Cells all of whose unknowns belong to a rank, and these unknowns; in any order.
-struct InsideOfPart {
-  std::vector<std::int32_t> cells, unknowns;
-};
-
-/// Makes the part of a rank for any division of the cells. `candidates` are cells, among them all that have unknowns of this rank,
-/// but for those inside. look_at(i, unknowns, ranks) writes the n_local unknowns of candidate i, and the ranks that have them.
-[[nodiscard]] PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int rank,
-                                  std::function<void(std::int64_t, std::int32_t*, std::int32_t*)> const& look_at,
-                                  InsideOfPart const& inside = {});
+/// Sorts a list, and leaves one of equal numbers. Long lists of numbers that lie close together go by a bit for each number.
+void sort_and_merge(std::vector<std::int32_t>& list);
 
 /// The places in an ascending list of some of its entries, ascending too.
 [[nodiscard]] std::vector<std::int32_t> places_in(std::vector<std::int32_t> const& list, std::vector<std::int32_t> const& some);

@@ -43,10 +43,6 @@ LatticeLayout layout_of_cells(Space const& space) {
   return layout;
 }
 
-LatticeLayout layout_of(Space const& space) {
-  return space.lattices ? space.lattices->layout : layout_of_cells(space);
-}
-
 /// Writes the coordinates of the nodes of all cells.
 void write_coordinates(Space const& space, double* out) {
   std::int64_t const n = space.n_local;
@@ -112,13 +108,14 @@ void set_face_masses(LatticeProblem& problem, Space const& space, BoundaryTerms 
   }
 }
 
-/// lattice_problem of a space; where it is not numbered by lattices without the lists of copies.
-LatticeProblem problem_of(Space const& space, ReferenceElement const& element, ProblemData const& data, bool with_source = true) {
+/// lattice_problem of a space, on its lattices or with every cell as one; then without the lists of copies.
+LatticeProblem problem_of(Space const& space, ReferenceElement const& element, ProblemData const& data, bool on_lattices,
+                          bool with_source = true) {
   LatticeProblem problem;
-  problem.layout = layout_of(space);
+  problem.layout = on_lattices ? space.lattices->layout : layout_of_cells(space);
   problem.isoparametric = space.isoparametric;
   std::int64_t const n = problem.layout.cells, n_lattices = problem.layout.n_lattices;
-  if (space.lattices) {
+  if (on_lattices) {
     problem.coordinates = space.nodes_of_lattices();
   } else {
     HostVector<double> coordinates = coordinates_for(problem.layout);
@@ -138,9 +135,10 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
   problem.rim_load.resize(static_cast<std::size_t>(n_rim));
   for (std::int64_t i = 0; i < n_rim; ++i) {
     std::int64_t const place = first + i - boundary.first;
-    problem.fixed[i] = boundary.constraints.constrained(place) ? 1 : 0;
-    problem.fixed_value[i] = boundary.constraints.value(place);
-    problem.rim_load[i] = boundary.rhs[place];
+    bool const may_have = place >= 0;
+    problem.fixed[i] = may_have && boundary.constraints.constrained(place) ? 1 : 0;
+    problem.fixed_value[i] = may_have ? boundary.constraints.value(place) : 0;
+    problem.rim_load[i] = may_have ? boundary.rhs[place] : 0;
   }
 
   set_face_masses(problem, space, boundary, [n](std::int64_t cell) -> CellOfLattice {
@@ -153,7 +151,7 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
 }  // namespace
 
 LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  LatticeProblem problem = problem_of(space, element, data);
+  LatticeProblem problem = problem_of(space, element, data, space.lattices.has_value());
   if (!space.lattices)
     list_copies(problem.layout);
   return problem;
@@ -182,7 +180,8 @@ LatticeGeometry geometry_of(Space const& space, LatticeLayout layout, ProblemDat
 
 LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data) {
   std::int64_t of_lattice = space.lattices ? space.lattices->cells_of_lattice() : 1;
-  for (std::int64_t cell = 0; cell < space.n_cells && space.material_ids.size() > 1; ++cell)
+  bool const may_differ = space.material_ids.size() > 1 && !space.has_materials_of_lattices();
+  for (std::int64_t cell = 0; cell < space.n_in_lattices() && may_differ; ++cell)
     if (space.material(cell) != space.material(cell / of_lattice * of_lattice))
       of_lattice = 1;  // regions may give the cells of a lattice several materials
   LatticeLayout layout = of_lattice > 1 ? space.lattices->layout : layout_of_cells(space);
@@ -196,16 +195,6 @@ LatticeGeometry lattice_geometry(Space const& own, Space const& around, std::spa
   for (std::int32_t& unknown : layout.rim_unknowns)
     unknown = in_around[static_cast<std::size_t>(unknown)];
   return geometry_of(around, std::move(layout), data, [&](std::int64_t cell) { return own.material(cell); });
-}
-
-LatticeGeometry lattice_geometry(Space const& around, LatticeLayout layout, std::span<std::int32_t const> number,
-                                 std::span<unsigned const> materials, ProblemData const& data) {
-  LatticeGeometry result =
-      geometry_of(around, std::move(layout), data, [&](std::int64_t piece) { return materials[static_cast<std::size_t>(piece)]; });
-  result.numbers.resize(number.size());
-  for (std::size_t unknown = 0; unknown < number.size(); ++unknown)
-    result.numbers[static_cast<std::size_t>(number[unknown])] = static_cast<std::int32_t>(unknown);
-  return result;
 }
 
 namespace {
@@ -238,7 +227,7 @@ LatticeProblem problem_without_cells(int order, std::span<double const> dirichle
 
 LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
                                std::span<std::int32_t const> number, std::span<double const> dirichlet, bool with_source) {
-  LatticeProblem problem = problem_of(own, element, data, with_source);
+  LatticeProblem problem = problem_of(own, element, data, false, with_source);
   LatticeLayout& layout = problem.layout;
   for (std::int32_t& unknown : layout.rim_unknowns)
     unknown = number[unknown];
@@ -250,61 +239,37 @@ LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element
   return problem;
 }
 
-LatticeProblem lattice_problem(Space const& around, ReferenceElement const& element, ProblemData const& data,
-                               Constraints const& dirichlet, OwnPieces const& own) {
-  LatticePieces const& pieces = *own.pieces;
-  std::int64_t const m = pieces.m;
+LatticeProblem lattice_problem_of_pieces(Space const& around, ReferenceElement const& element, ProblemData const& data,
+                                         DirichletValues const& dirichlet) {
   LatticeProblem problem;
-  LatticeLayout& layout = problem.layout;
-  layout = own.shape();
-  layout.n_unknowns = around.n_dofs;
-  LatticeRim const rim = layout.rim();
-  layout.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
-  parallel_for(layout.n_lattices, [&](std::int64_t lattice) {
-    for (std::int64_t place = 0; place < rim.size(); ++place) {
-      LatticeRim::Node const node = rim.node(place);
-      layout.rim_unknowns[lattice * rim.size() + place] = own.number[own.nodes[((lattice * m + node.k) * m + node.j) * m + node.i]];
-    }
-  });
-  list_copies(layout);
+  problem.layout = around.lattices->layout;
   problem.isoparametric = around.isoparametric;
-  HostVector<double> coordinates = coordinates_for(layout);
-  parallel_for(layout.n_lattices * m, [&](std::int64_t plane) {  // of nodes, in z
-    std::int64_t const lattice = plane / m, k = plane % m;
-    for (std::int64_t i = 0; i < m * m; ++i) {
-      Point3 const x = around.point(own.nodes[plane * m * m + i]);
-      for (int d = 0; d < 3; ++d)
-        coordinates[((3 * lattice + d) * m + k) * m * m + i] = x[d];
-    }
-  });
-  problem.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
+  problem.coordinates = around.nodes_of_lattices();
   set_codes(problem, data, around.material(0));
-  for (std::int32_t const piece : own.own)
-    problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(pieces.topology->lattices[piece].material)));
+  std::int64_t const n = problem.layout.cells, of_lattice = n * n * n;
+  for (std::int64_t lattice = 0; lattice < problem.layout.n_lattices; ++lattice)
+    problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(around.material(lattice * of_lattice))));
 
   BoundaryTerms const boundary = boundary_terms(around, element, data);
-  std::int64_t const n_inner = layout.n_inner();
-  auto const n_rim = static_cast<std::size_t>(layout.n_unknowns - n_inner);
+  std::int64_t const first = problem.layout.n_inner();
+  auto const n_rim = static_cast<std::size_t>(problem.layout.n_unknowns - first);
   problem.fixed.assign(n_rim, 0);
   problem.fixed_value.assign(n_rim, 0);
   problem.rim_load.assign(n_rim, 0);
   problem.pure_neumann = !boundary.anchored;
-  for (std::int64_t place = 0; place < around.n_dofs; ++place) {
-    std::int64_t const i = own.number[place] - n_inner;
-    if (i < 0)
-      continue;
-    if (dirichlet.constrained(place)) {
+  for (std::size_t i = 0; i < n_rim; ++i) {
+    std::int64_t const unknown = first + static_cast<std::int64_t>(i);
+    if (dirichlet.has(unknown)) {
       problem.fixed[i] = 1;
-      problem.fixed_value[i] = dirichlet.value(place);
+      problem.fixed_value[i] = dirichlet[unknown];
       problem.pure_neumann = false;
-    } else if (place < own.n_rows) {
-      problem.rim_load[i] = boundary.rhs[place];
+    } else if (unknown < around.n_own()) {
+      problem.rim_load[i] = boundary.rhs[unknown - boundary.first];
     }
   }
   set_face_masses(problem, around, boundary, [&](std::int64_t cell) -> CellOfLattice {
-    LatticePieces::Cell const found = pieces.cell(own.cells[cell]);
-    auto const at = std::lower_bound(own.own.begin(), own.own.end(), found.piece);
-    return {at != own.own.end() && *at == found.piece ? at - own.own.begin() : std::ptrdiff_t{-1}, found.index};
+    std::int64_t const in_lattice = cell % of_lattice;
+    return {cell < around.n_in_lattices() ? cell / of_lattice : -1, {in_lattice % n, in_lattice / n % n, in_lattice / (n * n)}};
   });
   return problem;
 }
@@ -315,24 +280,26 @@ std::int64_t lattice_problem_bytes(LatticeLayout const& layout, bool shares_coor
   return (shares_coordinates ? 0 : 24 * layout.n_lattices * m * m * m) + 8 * rims + (8 + 17) * on_rims;
 }
 
-std::int64_t emptied_entries(Space const& around, std::span<double const> dirichlet, std::span<std::uint8_t const> is_row) {
-  auto const is_fixed = [&](std::int32_t unknown) { return !std::isnan(dirichlet[unknown]); };
+std::int64_t emptied_entries(Space const& around, DirichletValues const& dirichlet,
+                             std::function<bool(std::int64_t)> const& is_row) {
+  auto const is_fixed = [&](std::int32_t unknown) { return dirichlet.has(unknown); };
   HostVector<std::int32_t> place;  // of such an unknown among all of these; else -1
-  place.resize(dirichlet.size(), -1);
+  place.resize(dirichlet.values.size(), -1);
   std::int32_t n_fixed = 0;
-  for (std::int64_t unknown = 0; unknown < around.n_dofs; ++unknown)
-    if (is_row[unknown] != 0 && is_fixed(static_cast<std::int32_t>(unknown)))
-      place[unknown] = n_fixed++;
+  for (std::int64_t unknown = dirichlet.first; unknown < dirichlet.end(); ++unknown)
+    if (dirichlet.has(unknown) && is_row(unknown))
+      place[unknown - dirichlet.first] = n_fixed++;
   std::vector<std::vector<std::int32_t>> neighbours(static_cast<std::size_t>(n_fixed));
   std::vector<std::int32_t> dofs(static_cast<std::size_t>(around.n_local));
-  for (std::int64_t cell = 0; n_fixed > 0 && cell < around.n_cells; ++cell) {
-    around.dofs(cell, dofs.data());
-    for (std::int32_t const unknown : dofs)
-      if (place[unknown] >= 0) {
-        auto& list = neighbours[place[unknown]];
-        list.insert(list.end(), dofs.begin(), dofs.end());
-      }
-  }
+  for (std::int64_t i = 0; n_fixed > 0 && i < around.n_parts_on_rims(); ++i)
+    around.for_cells_on_rims(i, [&](std::int64_t cell) {
+      around.dofs(cell, dofs.data());
+      for (std::int32_t const unknown : dofs)
+        if (unknown >= dirichlet.first && place[unknown - dirichlet.first] >= 0) {
+          auto& list = neighbours[place[unknown - dirichlet.first]];
+          list.insert(list.end(), dofs.begin(), dofs.end());
+        }
+    });
   std::int64_t count = 0;
   for (auto& list : neighbours) {
     std::sort(list.begin(), list.end());

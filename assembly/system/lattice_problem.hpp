@@ -1,12 +1,12 @@
 #pragma once
 
 #include "assembly/space/constraints.hpp"
-#include "assembly/space/lattice_pieces.hpp"
 #include "assembly/space/space.hpp"
 #include "assembly/system/problem_data.hpp"
 #include "gpu/core/lattice_problem.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 namespace poisson::assembly {
@@ -25,17 +25,11 @@ namespace poisson::assembly {
 [[nodiscard]] LatticeGeometry lattice_geometry(Space const& own, Space const& around, std::span<std::int32_t const> in_around,
                                                ProblemData const& data);
 
-/// Returns the same of a rank's own pieces of lattices, which have this layout (OwnPieces). `number` has the place in the layout
-/// of every unknown of the space around them, `materials` the material of every piece.
-[[nodiscard]] LatticeGeometry lattice_geometry(Space const& around, LatticeLayout layout, std::span<std::int32_t const> number,
-                                               std::span<unsigned const> materials, ProblemData const& data);
-
-/// Returns the problem of a rank's own pieces of lattices, from the part around its rows (PartOfSpace). Unknowns are numbered as
-/// OwnPieces says. Loads are those of own rows, from all faces; the rest comes from own pieces only. `dirichlet` has the values of
-/// all unknowns around. pure_neumann tells whether nothing here fixes the constant. Errors: InputError for values on the boundary
-/// that must not be.
-[[nodiscard]] LatticeProblem lattice_problem(Space const& around, ReferenceElement const& element, ProblemData const& data,
-                                             Constraints const& dirichlet, OwnPieces const& own);
+/// Returns the problem of a rank's own pieces of lattices, which are the lattices of the space `around` (OwnPieces). Loads are
+/// those of own rows, from all faces; the rest comes from own pieces only. `dirichlet` has the values of all unknowns around.
+/// pure_neumann tells whether nothing here fixes the constant. Errors: InputError for values on the boundary that must not be.
+[[nodiscard]] LatticeProblem lattice_problem_of_pieces(Space const& around, ReferenceElement const& element,
+                                                       ProblemData const& data, DirichletValues const& dirichlet);
 
 /// Returns the problem of a rank's own cells, which are the space `own`. Each cell is a lattice. `number` has for every unknown
 /// here its place in `dirichlet`, which has the values of own unknowns, the rows, and then of ghosts; NaN where there is none.
@@ -51,9 +45,10 @@ namespace poisson::assembly {
 /// Bytes of a LatticeProblem; of `layout` its sizes. `shares_coordinates`: they are the mesh's, and count there.
 [[nodiscard]] std::int64_t lattice_problem_bytes(LatticeLayout const& layout, bool shares_coordinates);
 
-/// Entries of the matrix that Dirichlet values, NaN where there is none, take out of the rows of unknowns with is_row[i] != 0 and
-/// out of their columns; those that two of them share count half. Precondition: the space has all cells around these unknowns.
-[[nodiscard]] std::int64_t emptied_entries(Space const& around, std::span<double const> dirichlet,
-                                           std::span<std::uint8_t const> is_row);
+/// Entries of the matrix that Dirichlet values take out of the rows of unknowns with is_row(i) and out of their columns; those that
+/// two of them share count half. Preconditions: the space has all cells around these unknowns; of a mesh of lattices only unknowns
+/// on rims have values.
+[[nodiscard]] std::int64_t emptied_entries(Space const& around, DirichletValues const& dirichlet,
+                                           std::function<bool(std::int64_t)> const& is_row);
 
 }  // namespace poisson::assembly

@@ -25,29 +25,6 @@ void append_unknowns(Space const& space, ReferenceElement const& element, std::i
     unknowns.push_back(dofs[static_cast<std::size_t>(node)]);
 }
 
-/// Calls visit(cell) for all cells that may hold an unknown that is on a boundary or on a surface inside, of a part of them that
-/// one thread takes: of lattices for those on their rims.
-template <class Visit>
-void for_candidates(Space const& space, std::int64_t part_number, Visit const& visit) {
-  if (!space.lattices) {
-    auto const [begin, end] = part(space.n_cells, space.cells_per_part, part_number);
-    for (std::int64_t cell = begin; cell < end; ++cell)
-      visit(cell);
-    return;
-  }
-  std::int64_t const n = (space.lattices->m - 1) / space.order, z = part_number % n;
-  auto const at_end = [n](std::int64_t i) { return i == 0 || i == n - 1; };
-  for (std::int64_t y = 0; y < n; ++y) {
-    std::int64_t const step = at_end(y) || at_end(z) ? 1 : std::max<std::int64_t>(n - 1, 1);
-    for (std::int64_t x = 0; x < n; x += step)
-      visit((part_number * n + y) * n + x);
-  }
-}
-std::int64_t n_parts_of_candidates(Space const& space) {
-  return space.lattices ? space.n_cells / space.lattices->cells_of_lattice() * ((space.lattices->m - 1) / space.order)
-                        : n_parts(space.n_cells, space.cells_per_part);
-}
-
 /// The cells whose values of u count.
 Numbers cells_near_boundary(Space const& space, ReferenceElement const& element, ProblemData const& data,
                             std::span<std::uint8_t const> counted) {
@@ -70,11 +47,11 @@ Numbers cells_near_boundary(Space const& space, ReferenceElement const& element,
     std::vector<std::uint8_t> marked(static_cast<std::size_t>(space.n_dofs - first), 0);
     for (std::int32_t const unknown : unknowns)
       marked[static_cast<std::size_t>(unknown - first)] = 1;
-    std::vector<Numbers> of_parts(static_cast<std::size_t>(n_parts_of_candidates(space)));
+    std::vector<Numbers> of_parts(static_cast<std::size_t>(space.n_parts_on_rims()));
     parallel_for(
         std::ssize(of_parts), [&] { return Numbers(static_cast<std::size_t>(space.n_local)); },
         [&](Numbers& of_cell, std::int64_t number) {
-          for_candidates(space, number, [&](std::int64_t cell) {
+          space.for_cells_on_rims(number, [&](std::int64_t cell) {
             space.dofs(cell, of_cell.data());
             if (std::any_of(of_cell.begin(), of_cell.end(), [&](std::int32_t unknown) {
                   return unknown >= first && marked[static_cast<std::size_t>(unknown - first)] != 0;

@@ -284,10 +284,11 @@ HostVector<double> sample(Space const& space, ReferenceElement const& element, s
       locator.reset(cell);
       for_points_near(locator, lattice, [&](std::int64_t const index, Point3 const& x) {
         auto& lowest = cells[static_cast<std::size_t>(index)];
+        auto const is_before = [&](std::int64_t other) { return other == none || space.order_of(cell) < space.order_of(other); };
         std::int64_t seen = lowest.load(std::memory_order_relaxed);
-        if (seen < cell || !locator.find(x))
+        if (!is_before(seen) || !locator.find(x))
           return;
-        while (cell < seen && !lowest.compare_exchange_weak(seen, cell, std::memory_order_relaxed)) {
+        while (is_before(seen) && !lowest.compare_exchange_weak(seen, cell, std::memory_order_relaxed)) {
         }
       });
     }
@@ -355,6 +356,7 @@ void move_onto_cells(Space const& space, ReferenceElement const& element, double
       cells.push_back(face.cell);
   std::sort(cells.begin(), cells.end());
   cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
+  std::sort(cells.begin(), cells.end(), [&](std::int64_t a, std::int64_t b) { return space.order_of(a) < space.order_of(b); });
   constexpr std::int64_t size = 64;
   std::vector<std::vector<Nearest>> parts(static_cast<std::size_t>(n_parts(std::ssize(cells), size)));
   parallel_for(
@@ -470,10 +472,12 @@ std::vector<LocatedPoint> find_cells(Space const& space, ReferenceElement const&
   for (auto const& of_part : held)
     for (Held const& found : of_part) {
       LocatedPoint& point = result[found.point];
-      if (point.cell >= 0) {
+      if (point.cell >= 0 && space.order_of(point.cell) < space.order_of(found.cell)) {
         point.others.push_back(found.cell);
         continue;
       }
+      if (point.cell >= 0)
+        point.others.push_back(point.cell);
       locator.reset(point.cell = found.cell);
       point.reference = *locator.find(point.x);
     }

@@ -135,32 +135,26 @@ LatticeRows rows_of_lattices(Communicator& ranks, SharedLattices& lattices, std:
     result.emptied += 2 * (std::ssize(others) - 1) - (std::count_if(others.begin(), others.end(), is_fixed) - 1);
   }
 
-  std::vector<std::int32_t> place_of_own(static_cast<std::size_t>(n), -1);
-  for (MatrixEntry const& entry : entries)
+  // Few rows and own columns occur. They are counted.
+  for (MatrixEntry const& entry : entries) {
+    split.rim.push_back(static_cast<std::int32_t>(entry.row));
     if (entry.column >= n_ghosts)
-      place_of_own[static_cast<std::size_t>(entry.column - n_ghosts)] = 0;
-  for (std::size_t row = 0; row < place_of_own.size(); ++row)
-    if (place_of_own[row] == 0) {
-      place_of_own[row] = static_cast<std::int32_t>(n_ghosts + std::ssize(split.own_columns));
-      split.own_columns.push_back(static_cast<std::int32_t>(row));
-    }
-  for (MatrixEntry& entry : entries)
+      split.own_columns.push_back(static_cast<std::int32_t>(entry.column - n_ghosts));
+  }
+  for (auto* const list : {&split.rim, &split.own_columns}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  auto const place_in = [](std::vector<std::int32_t> const& list, std::int64_t number) {
+    return std::lower_bound(list.begin(), list.end(), number) - list.begin();
+  };
+  for (MatrixEntry& entry : entries) {
+    entry.row = place_in(split.rim, entry.row);
     if (entry.column >= n_ghosts)
-      entry.column = place_of_own[static_cast<std::size_t>(entry.column - n_ghosts)];
-
-  CsrMatrix all = csr_of_entries(n, n_ghosts + std::ssize(split.own_columns), entries);
-  auto couplings = std::make_shared<CsrMatrix>();
-  couplings->row_ptr.push_back(0);
-  for (std::int64_t row = 0; row < n; ++row)
-    if (all.row_ptr[row + 1] > all.row_ptr[row]) {
-      split.rim.push_back(static_cast<std::int32_t>(row));
-      couplings->row_ptr.push_back(all.row_ptr[row + 1]);
-    }
-  couplings->n_rows = std::ssize(split.rim);
-  couplings->n_columns = all.n_columns;
-  couplings->columns = std::move(all.columns);
-  couplings->values = std::move(all.values);
-  split.couplings = std::move(couplings);
+      entry.column = static_cast<std::int32_t>(n_ghosts + place_in(split.own_columns, entry.column - n_ghosts));
+  }
+  split.couplings =
+      std::make_shared<CsrMatrix const>(csr_of_entries(std::ssize(split.rim), n_ghosts + std::ssize(split.own_columns), entries));
   result.block.rim_rows = whole_rows(lattices, matrix, split);
   matrix.keep_rows(n, false);
   result.block.local = std::move(of_lattices);

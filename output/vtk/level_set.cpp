@@ -12,8 +12,8 @@ namespace {
 constexpr std::int64_t sub_cells_per_part = 4096;
 
 struct Corner {
-  std::int64_t node;
-  double value;  ///< less the level
+  std::int64_t node, number;  ///< the number in the whole mesh
+  double value;               ///< less the level
 };
 
 /// Vertices of triangles by the nodes between which they are; both are the same where the vertex is a node.
@@ -28,7 +28,7 @@ struct Triangle {
 };
 
 Vertex vertex_between(Corner const& a, Corner const& b) {
-  Corner const &first = a.node < b.node ? a : b, &second = a.node < b.node ? b : a;
+  Corner const &first = a.number < b.number ? a : b, &second = a.number < b.number ? b : a;
   double const share = first.value / (first.value - second.value);
   if (share <= 0)
     return {{first.node, first.node}, 0};
@@ -86,14 +86,14 @@ template <class Inside>
 void add_hexahedron(std::array<Corner, 8> const& corners, std::int64_t cell, Inside const& inside, std::vector<Triangle>& out) {
   std::size_t lowest = 0;
   for (std::size_t i = 1; i < 8; ++i)
-    if (corners[i].node < corners[lowest].node)
+    if (corners[i].number < corners[lowest].number)
       lowest = i;
   for (auto const& face : hexahedron_faces) {
     if (std::find(face.begin(), face.end(), lowest) != face.end())
       continue;
     std::size_t first = 0;
     for (std::size_t i = 1; i < 4; ++i)
-      if (corners[face[i]].node < corners[face[first]].node)
+      if (corners[face[i]].number < corners[face[first]].number)
         first = i;
     auto const at = [&](std::size_t i) { return corners[face[(first + i) % 4]]; };
     // Seen from inside, where the apex is, the face is clockwise.
@@ -104,7 +104,7 @@ void add_hexahedron(std::array<Corner, 8> const& corners, std::int64_t cell, Ins
 
 template <class Inside>
 std::vector<Triangle> triangles_of(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level,
-                                   Inside const& inside) {
+                                   Inside const& inside, std::function<std::int64_t(std::int64_t)> const& number_of) {
   int const p = mesh.order();
   std::int64_t const per_cell = std::int64_t{p} * p * p, cells_per_part = std::max<std::int64_t>(1, sub_cells_per_part / per_cell);
   std::int64_t const parts = (mesh.n_cells() + cells_per_part - 1) / cells_per_part;
@@ -118,11 +118,14 @@ std::vector<Triangle> triangles_of(Mesh const& mesh, std::function<double(std::i
       bool some_in = false, some_out = false;
       for (std::size_t i = 0; i < nodes.size(); ++i) {
         std::int64_t const node = mesh.node(cell, static_cast<int>(i));
-        nodes[i] = {node, value(node) - level};
+        nodes[i] = {node, node, value(node) - level};
         (inside(nodes[i].value) ? some_in : some_out) = true;
       }
       if (!some_in || !some_out)
         continue;
+      for (Corner& corner : nodes)
+        if (number_of)
+          corner.number = number_of(corner.node);
       for (int z = 0; z < p; ++z)
         for (int y = 0; y < p; ++y)
           for (int x = 0; x < p; ++x) {
@@ -149,9 +152,12 @@ LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& 
   return result.triangles.empty() ? level_set(mesh, value, level, false) : result;
 }
 
-LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level, bool equal_is_larger) {
-  std::vector<Triangle> const found = equal_is_larger ? triangles_of(mesh, value, level, [](double v) { return v >= 0; })
-                                                      : triangles_of(mesh, value, level, [](double v) { return v > 0; });
+LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level, bool equal_is_larger,
+                   std::function<std::int64_t(std::int64_t)> const& number_of) {
+  auto const not_less = [](double v) { return v >= 0; };
+  auto const larger = [](double v) { return v > 0; };
+  std::vector<Triangle> const found =
+      equal_is_larger ? triangles_of(mesh, value, level, not_less, number_of) : triangles_of(mesh, value, level, larger, number_of);
   std::vector<Vertex> vertices;
   vertices.reserve(3 * found.size());
   for (Triangle const& triangle : found)

@@ -27,8 +27,9 @@ struct LevelSet {
 /// on the number of threads.
 [[nodiscard]] LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level);
 /// Finds the set where the function is `level`. `equal_is_larger` says whether a node where it is exactly `level` belongs to the
-/// larger values. Parts of a mesh must agree about that.
+/// larger values. Parts of a mesh must agree about that, and about the order of nodes, by which cells are divided: `number_of`
+/// tells their numbers in the whole mesh; where it is empty, they have their own.
 [[nodiscard]] LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level,
-                                 bool equal_is_larger);
+                                 bool equal_is_larger, std::function<std::int64_t(std::int64_t)> const& number_of = {});
 
 }  // namespace poisson::output

@@ -1,11 +1,15 @@
 #include "assembly/discretization.hpp"
+#include "assembly/space/lattice_pieces.hpp"
 #include "assembly/space/space_partition.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -44,9 +48,25 @@ std::vector<ProblemSpec> lattice_problems() {
 }
 
 struct TestedShare {
-  PartOfSpace part;
+  std::shared_ptr<OwnPieces const> pieces;
   std::optional<Discretization> around;
+
+  /// The numbers in the whole mesh of own rows, then of ghosts.
+  [[nodiscard]] std::vector<std::int32_t> unknowns() const {
+    std::vector<std::int32_t> result;
+    for (std::int64_t row = 0; row < pieces->n_rows; ++row)
+      result.push_back(pieces->number_of(around->first_node(row)));
+    result.insert(result.end(), pieces->ghosts.begin(), pieces->ghosts.end());
+    return result;
+  }
 };
+
+std::vector<std::int32_t> own_cells(OwnPieces const& pieces) {
+  std::vector<std::int32_t> cells;
+  for (std::int64_t cell = 0; cell < pieces.n_own_cells(); ++cell)
+    cells.push_back(static_cast<std::int32_t>(pieces.cell_of_whole(cell)));
+  return cells;
+}
 
 /// Makes the shares of all ranks, as the ranks do it one beside the other (app/domain/domain.cpp).
 std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks) {
@@ -58,25 +78,24 @@ std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks) {
   all.regions.resize(1);
   for (int rank = 0; rank < ranks; ++rank) {
     CheckedProblem& problem = problems.emplace_back(spec);
-    auto part = problem.share(rank, ranks);
-    if (!part)
-      throw std::logic_error("not a mesh of lattices");
     TestedShare share;
-    share.part = std::move(*part);
-    for (RankNeighbor const& neighbor : share.part.neighbors)
+    share.pieces = problem.share(rank, ranks);
+    if (share.pieces == nullptr)
+      throw std::logic_error("not a mesh of lattices");
+    for (RankNeighbor const& neighbor : share.pieces->neighbors)
       points[{rank, neighbor.rank}] = problem.points_of_rows(neighbor.sent);
     shares.push_back(std::move(share));
   }
   for (int rank = 0; rank < ranks; ++rank) {
     CheckedProblem& problem = problems[static_cast<std::size_t>(rank)];
-    PartOfSpace const& part = shares[static_cast<std::size_t>(rank)].part;
+    OwnPieces const& part = *shares[static_cast<std::size_t>(rank)].pieces;
     std::vector<double> of_ghosts;
     for (RankNeighbor const& neighbor : part.neighbors)
       of_ghosts.insert(of_ghosts.end(), points[{neighbor.rank, rank}].begin(), points[{neighbor.rank, rank}].end());
     problem.set_points_of_ghosts(part.n_rows, of_ghosts);
-    if (part.own_cells.empty())
+    if (part.own.empty())
       continue;
-    PlaceCounts const counts = problem.places(part).counts;
+    PlaceCounts const counts = problem.places().counts;
     all.boundaries[0].held += counts.boundaries[0].held;
     all.regions[0].held += counts.regions[0].held;
     all.boundary_ids.insert(counts.boundary_ids.begin(), counts.boundary_ids.end());
@@ -84,7 +103,7 @@ std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks) {
   }
   for (std::size_t rank = 0; rank < shares.size(); ++rank) {
     problems[rank].set_places_of_whole(all);
-    if (!shares[rank].part.around_cells.empty())
+    if (shares[rank].pieces->n_cells() > 0)
       shares[rank].around.emplace(std::move(problems[rank]));
   }
   return shares;
@@ -93,19 +112,16 @@ std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks) {
 /// Who sends an unknown to whom, in order.
 using Messages = std::map<std::pair<int, int>, std::vector<std::int32_t>>;
 
-void add_messages(PartOfSpace const& part, int rank, Messages& sent, Messages& received) {
-  auto ghost = part.unknowns.begin() + part.n_rows;
-  for (RankNeighbor const& neighbor : part.neighbors) {
+void add_messages(TestedShare const& share, int rank, Messages& sent, Messages& received) {
+  std::vector<std::int32_t> const unknowns = share.unknowns();
+  auto ghost = unknowns.begin() + share.pieces->n_rows;
+  for (RankNeighbor const& neighbor : share.pieces->neighbors) {
     for (std::int32_t const row : neighbor.sent)
-      sent[{rank, neighbor.rank}].push_back(part.unknowns[static_cast<std::size_t>(row)]);
+      sent[{rank, neighbor.rank}].push_back(unknowns[static_cast<std::size_t>(row)]);
     received[{neighbor.rank, rank}].assign(ghost, ghost + neighbor.n_ghosts);
     ghost += neighbor.n_ghosts;
   }
-  EXPECT_EQ(ghost, part.unknowns.end());
-}
-
-std::int64_t n_ghosts(PartOfSpace const& part) {
-  return static_cast<std::int64_t>(part.unknowns.size()) - part.n_rows;
+  EXPECT_EQ(ghost, unknowns.end());
 }
 
 TEST(LatticeShares, AssembleTheRowsOfTheWhole) {
@@ -121,23 +137,23 @@ TEST(LatticeShares, AssembleTheRowsOfTheWhole) {
       std::vector<TestedShare> shares = lattice_shares(spec, ranks);
       for (int rank = 0; rank < ranks; ++rank) {
         TestedShare& share = shares[static_cast<std::size_t>(rank)];
-        PartOfSpace const& part = share.part;
-        n_cells += static_cast<std::int64_t>(part.own_cells.size());
-        cells.insert(part.own_cells.begin(), part.own_cells.end());
-        add_messages(part, rank, sent, received);
+        std::vector<std::int32_t> const unknowns = share.unknowns(), own = own_cells(*share.pieces);
+        n_cells += share.pieces->n_own_cells();
+        cells.insert(own.begin(), own.end());
+        add_messages(share, rank, sent, received);
         std::vector<double> values;
-        for (std::int32_t const unknown : part.unknowns)
+        for (std::int32_t const unknown : unknowns)
           values.push_back(fixed[static_cast<std::size_t>(unknown)]);
         share.around->set_dirichlet_values(values);
         LinearSystem const found = share.around->assemble();
-        for (std::int64_t i = 0; i < part.n_rows; ++i) {
-          std::int64_t const row = part.unknowns[static_cast<std::size_t>(i)];
+        for (std::int64_t i = 0; i < share.pieces->n_rows; ++i) {
+          std::int64_t const row = unknowns[static_cast<std::size_t>(i)];
           ASSERT_TRUE(rows.insert(static_cast<std::int32_t>(row)).second) << "row " << row << " has two ranks";
           ASSERT_EQ(found.constraints.constrained(i), system.constraints.constrained(row));
           ASSERT_NEAR(found.rhs[static_cast<std::size_t>(i)], system.rhs[static_cast<std::size_t>(row)], 1e-12 * scale);
           std::map<std::int32_t, double> entries;
           for (auto e = found.matrix.row_ptr[i]; e < found.matrix.row_ptr[i + 1]; ++e)
-            entries[part.unknowns[static_cast<std::size_t>(found.matrix.columns[e])]] = found.matrix.values[e];
+            entries[unknowns[static_cast<std::size_t>(found.matrix.columns[e])]] = found.matrix.values[e];
           auto const first = system.matrix.row_ptr[row], end = system.matrix.row_ptr[row + 1];
           ASSERT_EQ(static_cast<std::int64_t>(entries.size()), end - first);
           for (auto e = first; e < end; ++e)
@@ -152,11 +168,34 @@ TEST(LatticeShares, AssembleTheRowsOfTheWhole) {
   }
 }
 
+/// Nodes have the bits of their first copy, wherever a rank looks for them; unknowns of own pieces are found by their numbers.
+TEST(LatticeShares, HaveTheNodesOfTheWhole) {
+  for (ProblemSpec const& spec : lattice_problems()) {
+    Discretization const whole(spec);
+    for (int const ranks : {2, 7}) {
+      std::map<std::int32_t, std::array<double, 3>> nodes;
+      for (TestedShare const& share : lattice_shares(spec, ranks)) {
+        std::vector<std::int32_t> const unknowns = share.unknowns();
+        for (std::int64_t i = 0; i < std::ssize(unknowns); ++i) {
+          std::int32_t const number = unknowns[static_cast<std::size_t>(i)];
+          auto const x = share.around->point(i), expected = whole.point(number);
+          for (std::size_t d = 0; d < 3; ++d)
+            ASSERT_NEAR(x[d], expected[d], 1e-10);
+          ASSERT_EQ(nodes.emplace(number, x).first->second, x) << "on all ranks";
+        }
+        Discretization const own(*share.around, *share.pieces);
+        for (std::int64_t i = 0; i < share.pieces->n_in_pieces(); ++i)
+          ASSERT_EQ(own.point(i), share.around->point(share.pieces->in_pieces(i)));
+      }
+    }
+  }
+}
+
 TEST(LatticeShares, AreTheSameWhoeverMakesThem) {
   ProblemSpec const spec = on_lattices("hyper_ball", "", 1, 3);
-  PartOfSpace const one = *CheckedProblem(spec).share(3, 5), other = *CheckedProblem(spec).share(3, 5);
-  EXPECT_EQ(one.unknowns, other.unknowns);
-  EXPECT_EQ(one.own_cells, other.own_cells);
+  std::vector<TestedShare> const one = lattice_shares(spec, 5), other = lattice_shares(spec, 5);
+  EXPECT_EQ(one[3].unknowns(), other[3].unknowns());
+  EXPECT_EQ(own_cells(*one[3].pieces), own_cells(*other[3].pieces));
 }
 
 TEST(LatticeShares, AreEqualInSizeWithLittleSurface) {
@@ -165,10 +204,11 @@ TEST(LatticeShares, AreEqualInSizeWithLittleSurface) {
   int const ranks = 8;
   std::int64_t most_rows = 0, ghosts = 0, of_cells = 0;
   for (int rank = 0; rank < ranks; ++rank) {
-    PartOfSpace const part = *CheckedProblem(spec).share(rank, ranks);
-    most_rows = std::max(most_rows, part.n_rows);
-    ghosts += n_ghosts(part);
-    of_cells += n_ghosts(whole.divided(ranks).part(rank));
+    auto const pieces = CheckedProblem(spec).share(rank, ranks);
+    most_rows = std::max(most_rows, pieces->n_rows);
+    ghosts += std::ssize(pieces->ghosts);
+    PartOfSpace const part = whole.divided(ranks).part(rank);
+    of_cells += std::ssize(part.unknowns) - part.n_rows;
   }
   EXPECT_LT(static_cast<double>(most_rows), 1.25 * static_cast<double>(whole.summary().dofs) / ranks) << "rims go to first pieces";
   EXPECT_LT(static_cast<double>(ghosts), 1.4 * static_cast<double>(of_cells)) << "of METIS on all cells";
@@ -180,14 +220,15 @@ TEST(LatticeShares, LeaveRanksIdleWhereThereAreFewCells) {
   std::set<std::int32_t> cells;
   std::int64_t rows = 0;
   for (int rank = 0; rank < ranks; ++rank) {
-    PartOfSpace const part = *CheckedProblem(spec).share(rank, ranks);
-    cells.insert(part.own_cells.begin(), part.own_cells.end());
-    rows += part.n_rows;
+    auto const pieces = CheckedProblem(spec).share(rank, ranks);
+    std::vector<std::int32_t> const own = own_cells(*pieces);
+    cells.insert(own.begin(), own.end());
+    rows += pieces->n_rows;
     if (rank == 0) {
-      EXPECT_FALSE(part.own_cells.empty());
+      EXPECT_FALSE(own.empty());
     }
     if (rank == ranks - 1) {
-      EXPECT_TRUE(part.around_cells.empty());
+      EXPECT_EQ(pieces->n_cells(), 0);
     }
   }
   EXPECT_EQ(cells.size(), 448U);

@@ -1,15 +1,19 @@
 #include "assembly/space/nested_spaces.hpp"
 
 #include "assembly/discretization.hpp"
-#include "assembly/space/space_partition.hpp"
+#include "assembly/space/lattice_pieces.hpp"
+#include "assembly/space/reference_element.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -34,26 +38,44 @@ ProblemSpec with_dirichlet_values(std::string const& generator, std::string cons
   return spec;
 }
 
+/// What a rank has, but for the places of ghosts.
+struct Share {
+  Share(ProblemSpec const& spec, int rank, int ranks) {
+    CheckedProblem problem(spec);
+    pieces = problem.share(rank, ranks);
+    if (pieces->n_cells() > 0)
+      around.emplace(std::move(problem));
+  }
+  [[nodiscard]] NestedLattices nested() const {
+    return {pieces, [this](std::int64_t row) { return around->first_node(row); }, gauss_lobatto_points(pieces->pieces->order + 1)};
+  }
+  std::shared_ptr<OwnPieces const> pieces;
+  std::optional<Discretization> around;
+};
+
 /// Rows of P by numbers in the whole mesh.
 using Prolongation = std::map<std::int32_t, std::map<std::int32_t, double>>;
 
 /// The rows of all ranks, of each space inside the one before. Tests that they and the columns belong to the ranks that they
 /// should.
 std::vector<Prolongation> joined(ProblemSpec const& spec, int ranks) {
-  std::vector<PartOfSpace> parts;
+  std::vector<std::vector<std::int32_t>> rows;  // of every rank their numbers
   std::vector<std::vector<NestedSpace>> spaces;
   std::map<std::int32_t, int> owner;
   for (int rank = 0; rank < ranks; ++rank) {
-    PartOfSpace const& part = parts.emplace_back(*CheckedProblem(spec).share(rank, ranks));
-    spaces.push_back(part.nested->make());
+    Share const share(spec, rank, ranks);
+    spaces.push_back(share.nested().make());
     EXPECT_EQ(spaces.back().size(), spaces.front().size());
-    for (std::int64_t i = 0; i < part.n_rows; ++i)
-      owner[part.unknowns[static_cast<std::size_t>(i)]] = rank;
+    rows.emplace_back();
+    for (std::int64_t i = 0; i < share.pieces->n_rows; ++i) {
+      rows.back().push_back(share.pieces->number_of(share.around->first_node(i)));
+      owner[rows.back().back()] = rank;
+    }
   }
   std::vector<Prolongation> result(spaces.front().size());
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<std::int32_t> const& numbers = parts[static_cast<std::size_t>(rank)].unknowns;
-    std::vector<std::int32_t> larger(numbers.begin(), numbers.begin() + parts[static_cast<std::size_t>(rank)].n_rows);
+    std::vector<std::int32_t> const& numbers = rows[static_cast<std::size_t>(rank)];
+    std::vector<std::int32_t> larger = numbers;
     for (std::size_t l = 0; l < result.size(); ++l) {
       NestedSpace const& space = spaces[static_cast<std::size_t>(rank)][l];
       std::vector<std::int32_t> columns;
@@ -153,8 +175,8 @@ TEST(NestedLattices, InterpolateLinearFunctions) {
 }
 
 TEST(NestedLattices, AreNoneOnTheSmallestLattices) {
-  PartOfSpace const part = *CheckedProblem(with_dirichlet_values("hyper_ball", "", 2, 1)).share(0, 2);
-  EXPECT_EQ(part.nested->make().size(), 1U) << "of 4 cells a side, 2";
+  Share const share(with_dirichlet_values("hyper_ball", "", 2, 1), 0, 2);
+  EXPECT_EQ(share.nested().make().size(), 1U) << "of 4 cells a side, 2";
 }
 
 }  // namespace poisson::assembly
