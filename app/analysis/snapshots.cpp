@@ -258,6 +258,10 @@ std::optional<SweepModel> model_of(std::vector<ModelledCase> const& modelled, st
     if (std::all_of(modelled.begin(), modelled.end(),
                     [&](ModelledCase const& c) { return std::isfinite(value_in(*c.snapshot, quantity.first)); }))
       model.quantities.push_back(quantity.first);
+  auto const& own = modelled.front().snapshot->configuration->config().output.quantities;
+  std::stable_partition(model.quantities.begin(), model.quantities.end(), [&](std::string const& name) {
+    return std::any_of(own.begin(), own.end(), [&](QuantitySpec const& quantity) { return quantity.name == name; });
+  });
   model.points = DenseMatrix(rows, static_cast<std::int64_t>(axes.size()));
   model.coefficients = DenseMatrix(rows, static_cast<std::int64_t>(modelled.front().coefficients.size()));
   model.values = DenseMatrix(rows, static_cast<std::int64_t>(model.quantities.size()));

@@ -157,9 +157,9 @@ nlohmann::json measure(Context& context, double bandwidth, std::string const& jo
               1e3 * seconds, 1e3 * floor, 1e3 * (setup + seconds), result.residual_recursive,
               std::string(name_of(result.status)).c_str(), result.reason.c_str());
   nlohmann::json of_steps;
-  for (auto const& [name, step_seconds] : steps.seconds()) {
-    std::printf("    %-20s %8.3f ms\n", name.c_str(), 1e3 * step_seconds);
-    of_steps[name] = step_seconds;
+  for (auto const& [step, step_seconds] : steps.seconds()) {
+    std::printf("    %-20s %8.3f ms\n", step.c_str(), 1e3 * step_seconds);
+    of_steps[step] = step_seconds;
   }
   return {{"problem", job},
           {"rows", b.size()},

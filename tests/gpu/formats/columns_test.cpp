@@ -1,5 +1,6 @@
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/matrices.hpp"
+#include "tests/gpu/quad.hpp"
 
 #include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -15,25 +16,6 @@ namespace poisson::testing {
 namespace {
 
 constexpr double written_before = -7;
-
-template <class T>
-std::vector<T> column_entries(std::int64_t n, unsigned seed) {
-  std::vector<T> result;
-  auto const high = random_vector(n, seed), low = random_vector(n, seed + 1000);
-  for (std::size_t i = 0; i < high.size(); ++i)
-    if constexpr (std::is_same_v<T, DoubleDouble>)
-      result.push_back(two_sum(high[i], 0x1p-55 * low[i]));
-    else
-      result.push_back(static_cast<T>(high[i]));
-  return result;
-}
-
-template <class T>
-std::vector<T> host_of(Vector<T> const& v) {
-  std::vector<T> host(static_cast<std::size_t>(v.size()));
-  v.download(std::span<T>(host));
-  return host;
-}
 
 double high_part(float v) {
   return v;
@@ -72,8 +54,8 @@ struct ColumnVectors {
     std::vector<T> const before(static_cast<std::size_t>(n), T(written_before));
     for (std::size_t j = 0; j < count; ++j) {
       auto const seed = static_cast<unsigned>(10 * j);
-      x.emplace_back(context, std::span<T const>(column_entries<T>(n, seed)));
-      b.emplace_back(context, std::span<T const>(column_entries<T>(n, seed + 1)));
+      x.emplace_back(context, std::span<T const>(random_numbers<T>(n, seed)));
+      b.emplace_back(context, std::span<T const>(random_numbers<T>(n, seed + 1)));
       y.emplace_back(context, std::span<T const>(before));
       alone.emplace_back(context, std::span<T const>(before));
       std::int32_t const stopped = j == 1 ? 1 : 0;
@@ -83,8 +65,8 @@ struct ColumnVectors {
   void expect_alike(double rounding) const {
     for (std::size_t j = 0; j < x.size(); ++j) {
       SCOPED_TRACE("column " + std::to_string(j) + " of " + std::to_string(x.size()));
-      auto const found = host_of(y[j]);
-      expect_columns_near(found, host_of(alone[j]), rounding);
+      auto const found = download(y[j]);
+      expect_columns_near(found, download(alone[j]), rounding);
       if (j == 1) {
         EXPECT_TRUE(std::ranges::all_of(found, [](T v) { return high_part(v) == written_before; })) << "a stopped column";
       }
