@@ -11,6 +11,7 @@
 #include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/spectral/reduced_model.hpp"
+#include "gpu/spectral/residual_model.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/vtk/vtk_files.hpp"
 
@@ -53,10 +54,68 @@ std::string description_of(Snapshot const& snapshot, std::vector<SweepAxis> cons
   return text + ")";
 }
 
+/// What residuals tell is made while the cases are assembled; no longer where their matrices are no sums of few.
+class ResidualsOfCases {
+public:
+  ResidualsOfCases(std::shared_ptr<CsrMatrix const> reference, bool singular, Context& host)
+      : maker_(std::in_place, std::move(reference), singular, tolerance, host) {}
+
+  void add(CsrMatrix const& matrix, std::span<double const> rhs) {
+    auto const n = static_cast<std::int64_t>(rhs.size());
+    if (!maker_ || !fits(12 * matrix.nnz() + 8 * n))
+      return;
+    try {
+      weights_.push_back(maker_->add(matrix, rhs));
+    } catch (InputError const&) {  // entries at other places
+      maker_.reset();
+    }
+    if (maker_ && maker_->n_terms() > most_terms)
+      maker_.reset();
+  }
+  /// Of the cases in the order in which they came.
+  void give(DenseMatrix const& modes, SweepModel& model) {
+    std::size_t const n_rhs = maker_ ? maker_->n_right_hand_sides() : 0;
+    if (!maker_ || !fits(8 * modes.n_rows *
+                         (modes.n_columns + 2 * static_cast<std::int64_t>(n_rhs) +
+                          2 * static_cast<std::int64_t>(maker_->n_terms()) * modes.n_columns)))
+      return;
+    for (std::int64_t k = 0; k < modes.n_columns; ++k)
+      maker_->add_mode({modes.column(k), static_cast<std::size_t>(modes.n_rows)});
+    model.residuals = maker_->model();
+    std::size_t const n_matrices = model.residuals->a.size();
+    model.weights =
+        DenseMatrix(static_cast<std::int64_t>(weights_.size()), static_cast<std::int64_t>(n_matrices + model.residuals->b.size()));
+    std::fill(model.weights.values.begin(), model.weights.values.end(), 0.0);
+    for (std::size_t i = 0; i < weights_.size(); ++i)
+      for (auto const& [first, list] :
+           {std::pair<std::size_t, std::vector<double> const&>{0, weights_[i].matrix}, {n_matrices, weights_[i].rhs}})
+        for (std::size_t t = 0; t < list.size(); ++t)
+          model.weights(static_cast<std::int64_t>(i), static_cast<std::int64_t>(first + t)) = list[t];
+  }
+
+private:
+  /// Else nothing is made.
+  bool fits(std::int64_t bytes) {
+    try {
+      require_host_memory(bytes, "errors from residuals");
+    } catch (EnvironmentError const&) {
+      maker_.reset();
+    }
+    return maker_.has_value();
+  }
+
+  static constexpr double tolerance = 1e-10;
+  static constexpr std::size_t most_terms = 10;
+
+  std::optional<ResidualModelMaker> maker_;
+  std::vector<SystemWeights> weights_;
+};
+
 /// Galerkin's equations of an assembled system.
-ReducedSystem projected(assembly::LinearSystem system, DenseMatrix const& modes, Context& host) {
-  auto const matrix = make_matrix(Format::csr, std::make_shared<CsrMatrix const>(std::move(system.matrix)), host);
-  return project(*matrix, system.rhs, modes, host);
+ReducedSystem projected(std::shared_ptr<CsrMatrix const> matrix, std::span<double const> rhs, DenseMatrix const& modes,
+                        ResidualsOfCases& residuals, Context& host) {
+  residuals.add(*matrix, rhs);
+  return project(*make_matrix(Format::csr, std::move(matrix), host), rhs, modes, host);
 }
 
 /// The polynomials that interpolate the operators of all cases, seen from the case left out; nothing where a parameter is no
@@ -115,8 +174,8 @@ DenseMatrix read_solutions(std::vector<Snapshot const*> const& training, Snapsho
 /// Galerkin's systems of the cases, each assembled anew. Throws InputError when one prescribes other unknowns than that which is
 /// left out, Interrupted.
 std::vector<ReducedSystem> project_all(std::vector<Snapshot const*> const& training, Snapshot const& left_out,
-                                       HostVector<std::uint8_t> const& constrained, DenseMatrix const& modes, Context& host,
-                                       Console& console) {
+                                       HostVector<std::uint8_t> const& constrained, DenseMatrix const& modes,
+                                       ResidualsOfCases& residuals, Context& host, Console& console) {
   std::vector<ReducedSystem> systems;
   for (Snapshot const* const c : training) {
     if (interrupt_requested())
@@ -126,7 +185,7 @@ std::vector<ReducedSystem> project_all(std::vector<Snapshot const*> const& train
     if (of_case.constraints.mask() != constrained)
       throw InputError("case " + std::to_string(c->index) + " prescribes other unknowns on the boundary than case " +
                        std::to_string(left_out.index) + "; snapshots need the same types of conditions everywhere");
-    systems.push_back(projected(std::move(of_case), modes, host));
+    systems.push_back(projected(std::make_shared<CsrMatrix const>(std::move(of_case.matrix)), of_case.rhs, modes, residuals, host));
   }
   return systems;
 }
@@ -242,7 +301,8 @@ struct ModelledCase {
 };
 
 /// The model of all cases, the one left out among them; nothing where there are too few.
-std::optional<SweepModel> model_of(std::vector<ModelledCase> const& modelled, std::vector<SweepAxis> const& axes, Context& host) {
+std::optional<SweepModel> model_of(std::vector<ModelledCase> const& modelled, std::vector<SweepAxis> const& axes,
+                                   DenseMatrix const& modes, ResidualsOfCases& residuals, Context& host) {
   if (modelled.size() < fewest_model_cases)
     return {};
   auto const rows = static_cast<std::int64_t>(modelled.size());
@@ -281,6 +341,7 @@ std::optional<SweepModel> model_of(std::vector<ModelledCase> const& modelled, st
   if (std::all_of(modelled.begin(), modelled.end(),
                   [&](ModelledCase const& c) { return c.snapshot->values == modelled.front().snapshot->values; }))
     return {};
+  residuals.give(modes, model);
   choose_rules(model, host);
   return model;
 }
@@ -360,10 +421,12 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
   HostVector<double> const free = free_part(u, constrained);
   std::vector<double> const best = coordinates(modes, weights, free);
   ReducedModel model;
+  auto const matrix = std::make_shared<CsrMatrix const>(std::move(system.matrix));
+  ResidualsOfCases residuals(matrix, is_singular(system), *host);
   timer = Timer();
-  model.own = projected(std::move(system), modes, *host);
+  model.own = projected(matrix, system.rhs, modes, residuals, *host);
   double const projection_seconds = timer.seconds();
-  model.training = project_all(training, test, constrained, modes, *host, output.console);
+  model.training = project_all(training, test, constrained, modes, residuals, *host, output.console);
   model.fit = interpolation(training, test, model.training, *host);
   auto const& fit = model.fit;
   ModelErrors const errors = model_errors_of(model, modes, weights, free, best, weighted_norm(weights, u));
@@ -404,10 +467,11 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
   });
   std::optional<SweepModel> online;
   if (fit) {
-    auto modelled = modelled_training(training, model.training, pod, r);
-    modelled.push_back(
-        {&test, &model.own, best, weighted_norm(weights, remainder(free, modes, best)), weighted_norm(weights, free)});
-    online = model_of(modelled, axes, *host);
+    std::vector<ModelledCase> modelled{
+        {&test, &model.own, best, weighted_norm(weights, remainder(free, modes, best)), weighted_norm(weights, free)}};
+    for (ModelledCase& c : modelled_training(training, model.training, pod, r))
+      modelled.push_back(std::move(c));
+    online = model_of(modelled, axes, modes, residuals, *host);
   }
   if (online) {
     output.directory.write(output.file(sweep_model_file), [&](fs::path const& path) { write_sweep_model(path, *online); });

@@ -24,7 +24,7 @@ using json = nlohmann::ordered_json;
 namespace {
 
 constexpr char const* model_format = "poisson sweep model";
-constexpr int model_version = 1;
+constexpr int model_version = 2;
 constexpr int highest_degree = 6;
 constexpr std::size_t most_tried = 40;
 constexpr double most_error = std::numeric_limits<double>::max();  // of a rule that cannot be tried; JSON has no infinity
@@ -164,6 +164,40 @@ double distance_of(std::vector<double> const& a, std::vector<double> const& b) {
   return std::sqrt(sum);
 }
 
+/// Weights of a row, or of what was interpolated between rows.
+SystemWeights weights_from(std::vector<double> const& row, std::size_t n_matrices) {
+  auto const middle = row.begin() + static_cast<std::ptrdiff_t>(n_matrices);
+  return {{row.begin(), middle}, {middle, row.end()}};
+}
+
+/// The larger of the relative errors of the matrix and the right-hand side.
+double error_of_weights(SystemWeights const& found, SystemWeights const& known) {
+  auto const relative = [](std::vector<double> const& a, std::vector<double> const& b) {
+    double const norm = distance_of(b, std::vector<double>(b.size(), 0.0));
+    return norm > 0 ? distance_of(a, b) / norm : 0;
+  };
+  return std::max(relative(found.matrix, known.matrix), relative(found.rhs, known.rhs));
+}
+
+void choose_rule_of_weights(SweepModel& model, std::vector<Trial> const& trials, Context& host) {
+  model.of_weights = {false, ModelVariables::keys, 0, most_error};
+  std::size_t const n_matrices = model.residuals->a.size();
+  for (ModelRule& rule : polynomial_rules(model, false, false, host)) {
+    for (Trial const& trial : trials) {
+      auto const polynomial = polynomial_weights(model, rule, trial.others, row_of(model.points, trial.of), host);
+      rule.error = polynomial
+                       ? std::max(rule.error,
+                                  error_of_weights(weights_from(weighted_row(model.weights, trial.others, *polynomial), n_matrices),
+                                                   weights_from(row_of(model.weights, trial.of), n_matrices)))
+                       : most_error;
+      if (rule.error >= most_error)
+        break;
+    }
+    if (rule.error < 0.5 * model.of_weights.error)
+      model.of_weights = rule;
+  }
+}
+
 json json_of_rule(ModelRule const& rule) {
   return {{"equations", rule.by_equations}, {"variables", name_of(rule.variables)}, {"degree", rule.degree}, {"error", rule.error}};
 }
@@ -185,9 +219,50 @@ std::vector<double> numbers_from(json const& list, std::size_t count) {
   return numbers;
 }
 
+json json_of_residuals(SweepModel const& model) {
+  ResidualModel const& residuals = *model.residuals;
+  json all{{"a", residuals.a},
+           {"b", residuals.b},
+           {"energies", residuals.energies},
+           {"parts", residuals.parts},
+           {"rule", json_of_rule(model.of_weights)},
+           {"weights", json::array()}};
+  for (std::size_t i = 0; i < model.cases.size(); ++i)
+    all["weights"].push_back(row_of(model.weights, i));
+  return all;
+}
+
 void put_row(DenseMatrix& matrix, std::size_t row, std::vector<double> const& values) {
   for (std::size_t j = 0; j < values.size(); ++j)
     matrix(static_cast<std::int64_t>(row), static_cast<std::int64_t>(j)) = values[j];
+}
+
+void read_residuals(json const& all, SweepModel& model) {
+  ResidualModel& residuals = model.residuals.emplace();
+  residuals.modes = model.modes();
+  auto const lists = [](json const& entry, auto const& size_of) {
+    std::vector<std::vector<double>> result;
+    for (json const& list : entry)
+      result.push_back(numbers_from(list, size_of(list)));
+    return result;
+  };
+  auto const r = static_cast<std::size_t>(residuals.modes);
+  auto const of_size = [](std::size_t size) { return [size](json const&) { return size; }; };
+  residuals.a = lists(all.at("a"), of_size(r * (r + 1) / 2));
+  residuals.b = lists(all.at("b"), of_size(r));
+  residuals.parts = lists(all.at("parts"), [](json const& list) { return list.size(); });
+  std::size_t d = 0;
+  for (auto const& part : residuals.parts)
+    d = std::max(d, part.size());
+  residuals.energies = lists(all.at("energies"), of_size(d * (d + 1) / 2));
+  std::size_t const n_terms = residuals.a.size() + residuals.b.size();
+  if (residuals.a.empty() || residuals.energies.size() != residuals.a.size() ||
+      residuals.parts.size() != residuals.b.size() + r * residuals.a.size() || all.at("weights").size() != model.cases.size())
+    throw InputError("what it has for residuals does not fit together");
+  model.of_weights = rule_from(all.at("rule"), true);
+  model.weights = DenseMatrix(static_cast<std::int64_t>(model.cases.size()), static_cast<std::int64_t>(n_terms));
+  for (std::size_t i = 0; i < model.cases.size(); ++i)
+    put_row(model.weights, i, numbers_from(all.at("weights")[i], n_terms));
 }
 
 SweepModel model_from(json const& all) {
@@ -216,6 +291,8 @@ SweepModel model_from(json const& all) {
     model.norms.push_back(entry.at("norm"));
     model.systems.push_back({numbers_from(entry.at("a"), r * r), numbers_from(entry.at("b"), r)});
   }
+  if (all.contains("residuals"))
+    read_residuals(all["residuals"], model);
   return model;
 }
 
@@ -306,6 +383,9 @@ void choose_rules(SweepModel& model, Context& host) {
     }
   }
 
+  if (model.residuals)
+    choose_rule_of_weights(model, trials, host);
+
   model.of_quantities.assign(model.quantities.size(), {false, ModelVariables::keys, 0, most_error});
   for (ModelRule const& candidate : polynomial_rules(model, false, true, host)) {
     std::vector<double> errors(model.quantities.size(), 0.0);
@@ -348,6 +428,8 @@ void write_sweep_model(fs::path const& path, SweepModel const& model) {
                             {"quantities", row_of(model.values, i)},
                             {"a", model.systems[i].a},
                             {"b", model.systems[i].b}});
+  if (model.residuals)
+    all["residuals"] = json_of_residuals(model);
   output::write_text_file(path, all.dump() + "\n");
 }
 
@@ -416,6 +498,13 @@ Prediction predict(SweepModel const& model, std::vector<double> const& at, Conte
   if (!coefficients)
     throw damaged();
   result.coefficients = std::move(*coefficients);
+  if (model.residuals) {
+    auto const polynomial = polynomial_weights(model, model.of_weights, rows, at, host);
+    if (!polynomial)
+      throw damaged();
+    auto const weights = weights_from(weighted_row(model.weights, rows, *polynomial), model.residuals->a.size());
+    result.residual_error = model.residuals->estimate(weights, result.coefficients).relative();
+  }
   std::map<std::pair<ModelVariables, int>, std::vector<double>> values;  // of all quantities by a rule
   for (std::size_t q = 0; q < model.quantities.size(); ++q) {
     ModelRule const& rule = model.of_quantities[q];

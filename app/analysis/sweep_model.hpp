@@ -3,11 +3,13 @@
 #include "gpu/core/context.hpp"
 #include "gpu/core/names.hpp"
 #include "gpu/spectral/reduced_model.hpp"
+#include "gpu/spectral/residual_model.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +53,10 @@ struct SweepModel {
   DenseMatrix values;                      ///< m x quantities
   ModelRule of_solution;                   ///< how the coefficients are found
   std::vector<ModelRule> of_quantities{};  ///< one for each
+  /// Of a solution's error by its residual; nothing where the matrices of the cases are no sums of few.
+  std::optional<ResidualModel> residuals{};
+  DenseMatrix weights{};   ///< m x terms: those of the matrix, then those of the right-hand side (SystemWeights)
+  ModelRule of_weights{};  ///< how they are found; its error is relative, of all those of the matrix or of the right-hand side
 
   [[nodiscard]] std::int64_t modes() const { return coefficients.n_columns; }
 };
@@ -79,6 +85,8 @@ void write_sweep_model(std::filesystem::path const& path, SweepModel const& mode
 struct Prediction {
   std::vector<double> coefficients;  ///< of the modes
   std::vector<double> quantities;    ///< in their order
+  /// The energy norm of the solution's error as its residual tells, over that of the solution, both where it is not prescribed.
+  std::optional<double> residual_error{};
 };
 /// The model at one value for each key. Takes no assembly.
 [[nodiscard]] Prediction predict(SweepModel const& model, std::vector<double> const& at, Context& host);

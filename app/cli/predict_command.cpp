@@ -30,6 +30,10 @@ void print_prediction(SweepModel const& model, std::vector<double> const& at, Pr
   console.grid(rows);
   console.line("  u itself is predicted to " + number_text(model.of_solution.error, 2) + " of its norm, by " +
                text_of(model.of_solution));
+  if (prediction.residual_error)
+    console.line("  Its residual stands for an error of " + number_text(*prediction.residual_error, 2) +
+                 " in the energy norm; its equations are known to " + number_text(model.of_weights.error, 2) + ", by " +
+                 text_of(model.of_weights));
   console.line("  An error is the largest that was found when cases of the sweep were predicted from those at other values.");
 }
 
@@ -46,6 +50,8 @@ nlohmann::ordered_json json_of(SweepModel const& model, std::vector<double> cons
     all["errors_of"][model.quantities[q]] = {{"estimate", model.of_quantities[q].error}, {"guaranteed", false}};
   }
   all["solution"] = {{"coefficients", prediction.coefficients}, {"error", model.of_solution.error}};
+  if (prediction.residual_error)
+    all["solution"].update({{"residual_error", *prediction.residual_error}, {"equations_error", model.of_weights.error}});
   return all;
 }
 

@@ -87,6 +87,22 @@ def test_one_over_k(poisson, predict):
         assert found["solution"]["error"] < 1e-8
 
 
+def test_the_residual_tells_what_one_mode_misses(poisson, predict):
+    poisson.write(TWO_SOURCES.replace("modes: 6", "modes: 1"))
+    poisson("sweep", "case.yaml", "--output", "out")
+    model = json.loads((poisson.directory / "out/svd0_snapshots_model.json").read_text())
+    equations = {tuple(case["at"]): (case["a"][0], case["b"][0]) for case in model["cases"]}
+    (stiffness, of_a), (_, of_both) = equations[1, 0], equations[1, 1]
+    for a, b in ((0.3, 1.7), (3, 0.5)):
+        found, true = predict(f"parameters.a={a}", f"parameters.b={b}"), run_at(poisson, f"parameters.a={a}", f"parameters.b={b}")
+        # Galerkin: |u - u1|^2 = |u|^2 - |u1|^2 in the energy norm, and |u1|^2 = (v . b)^2 / (v . A v)
+        error = math.sqrt(1 - (a * of_a + b * (of_both - of_a)) ** 2 / stiffness / (2 * true["energy"]))
+        assert error > 0.01 and found["solution"]["residual_error"] == pytest.approx(error, rel=1e-6)
+        assert found["solution"]["equations_error"] < 1e-12
+    poisson("sweep", "case.yaml", "--output", "out", "--overwrite", "--set", "analysis.svd=[{of: snapshots, modes: 6}]")
+    assert predict("parameters.a=0.3", "parameters.b=1.7")["solution"]["residual_error"] < 1e-9
+
+
 def test_errors_where_the_model_is_not_exact(poisson, predict):
     poisson.write(WALL)
     poisson("sweep", "case.yaml", "--output", "out")
@@ -97,6 +113,8 @@ def test_errors_where_the_model_is_not_exact(poisson, predict):
         error, estimate = abs(found["quantities"]["flux.0"] - flux), found["errors_of"]["flux.0"]["estimate"]
         assert 1e-9 < error <= estimate < 0.05, (p, error, estimate)
         estimates.append(estimate)
+        # two modes hold every solution; what is wrong are the equations between the cases
+        assert found["solution"]["residual_error"] < 1e-9 < found["solution"]["equations_error"] < 0.05
     # more cases, smaller errors
     poisson("sweep", "case.yaml", "--output", "more", "--set", "sweep.parameters.p={from: -1, to: 2, count: 13}")
     assert predict("parameters.p=0.2", directory="more")["errors_of"]["flux.0"]["estimate"] < 0.5 * min(estimates)
@@ -107,6 +125,7 @@ def test_the_table_tells_how_errors_were_found(poisson):
     poisson("sweep", "case.yaml", "--output", "out")
     text = poisson("predict", "out", "--set", "parameters.k=3").stdout
     assert "prediction at parameters.k = 3, from 7 cases" in text and "probe.tip" in text
+    assert "Its residual stands for an error of " in text
     assert "the largest that was found when cases of the sweep were predicted from those at other values" in text
     # the file itself is taken, too
     assert "probe.tip" in poisson("predict", "out/svd0_snapshots_model.json", "--set", "parameters.k=3").stdout
@@ -161,6 +180,9 @@ def test_what_is_refused(poisson):
         assert "is damaged" in refused("out", *a, *b)
     file.write_text(json.dumps({**model, "cases": [{**case, "a": case["a"][1:]} for case in model["cases"]]}))
     assert "is damaged" in refused("out", *a, *b)
+    for key in ("a", "parts", "energies", "weights", "rule"):
+        file.write_text(json.dumps({**model, "residuals": {**model["residuals"], key: []}}))
+        assert "is damaged" in refused("out", *a, *b)
     poisson("sweep", "case.yaml", "--output", "out", "--resume")
     assert file.read_text() == good
     (poisson.directory / "out/svd1_snapshots_model.json").write_text(good)
@@ -182,3 +204,12 @@ def test_a_key_with_two_values_hides_nothing(poisson, predict):
     found = predict("parameters.k=10", "parameters.q=2")
     true = run_at(poisson, "parameters.k=10", "parameters.q=2")
     assert abs(found["quantities"]["mean"] - true["mean"]) <= found["errors_of"]["mean"]["estimate"]
+
+
+def test_no_residual_where_matrices_are_no_sums_of_few(poisson, predict):
+    # an interface that moves: every case has a matrix of its own kind
+    poisson.write(ONE_OVER_K.replace("coefficient: k", 'coefficient: "x < 0.05 * k ? 1 : 2"').replace("cells: [5, 5, 5]", "cells: [20, 2, 2]").replace(
+        "{from: 1, to: 100, count: 7, scale: log}", "{from: 2, to: 18, count: 17}"))
+    poisson("sweep", "case.yaml", "--output", "out")
+    assert "residual_error" not in predict("parameters.k=3.3")["solution"]
+    assert "residual" not in poisson("predict", "out", "--set", "parameters.k=3.3").stdout
