@@ -304,7 +304,7 @@ MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
 /// The coordinates of the nodes of lattices, which a device keeps from the assembly for what is asked of a solution on them.
 std::int64_t kept_coordinates(LargestPart const& part, AssemblyPlan const& plan) {
   std::int64_t const m = part.layout.nodes();
-  bool const kept = part.is_whole && plan.route == Route::lattices && plan.backend == Backend::cuda;
+  bool const kept = plan.route == Route::lattices && plan.backend == Backend::cuda;
   return kept ? 24 * part.layout.n_lattices * m * m * m : 0;
 }
 

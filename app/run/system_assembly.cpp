@@ -259,7 +259,9 @@ void System::assemble_own_lattices(Context& context) {
     problem.pure_neumann = false;  // what the whole is shows later
     require_memory_for(context, LatticeSystem::peak_bytes(problem, context.backend(), format));
     try {
-      LatticeSystem system(context, problem, format);
+      // As on one rank a device keeps the coordinates.
+      LatticeSystem system(context, problem, format, has_pieces && context.backend() == Backend::cuda);
+      coordinates_ = system.take_coordinates();
       source_ = system.source();
       largest_of_lines_ = system.largest_source_of_lines();
       rhs = system.take_rhs();

@@ -42,35 +42,8 @@ void for_entries(CsrMatrix const& a, Take const& take) {
       take(row, a.columns[e], a.values[e]);
 }
 
-/// Makes a matrix in CSR from entries in any order. Entries in one place are added in the order in which they stand.
-[[nodiscard]] inline CsrMatrix csr_of_entries(std::int64_t n_rows, std::int64_t n_columns,
-                                              std::vector<MatrixEntry> const& entries) {
-  std::vector<std::int64_t> first(static_cast<std::size_t>(n_rows) + 1, 0);
-  for (MatrixEntry const& entry : entries)
-    ++first[static_cast<std::size_t>(entry.row) + 1];
-  for (std::size_t row = 1; row < first.size(); ++row)
-    first[row] += first[row - 1];
-  std::vector<std::pair<std::int32_t, double>> by_row(entries.size()), row_entries;
-  std::vector<std::int64_t> next(first.begin(), first.end() - 1);
-  for (MatrixEntry const& entry : entries)
-    by_row[static_cast<std::size_t>(next[static_cast<std::size_t>(entry.row)]++)] = {entry.column, entry.value};
-  CsrMatrix result;
-  result.n_rows = n_rows;
-  result.n_columns = n_columns;
-  result.row_ptr.reserve(first.size());
-  result.row_ptr.push_back(0);
-  result.columns.reserve(entries.size());
-  result.values.reserve(entries.size());
-  for (std::size_t row = 0; row + 1 < first.size(); ++row) {
-    row_entries.assign(by_row.begin() + first[row], by_row.begin() + first[row + 1]);
-    sort_and_add(row_entries);
-    for (auto const& [column, value] : row_entries) {
-      result.columns.push_back(column);
-      result.values.push_back(value);
-    }
-    result.row_ptr.push_back(result.nnz());
-  }
-  return result;
-}
+/// Makes a matrix in CSR from entries in any order, with all threads. Entries in one place are added in the order in which they
+/// stand. Bytes an entry: 24 read twice, then 16, three times at most.
+[[nodiscard]] CsrMatrix csr_of_entries(std::int64_t n_rows, std::int64_t n_columns, std::vector<MatrixEntry> const& entries);
 
 }  // namespace poisson

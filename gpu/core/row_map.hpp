@@ -7,24 +7,33 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace poisson {
 
-/// What other ranks have at the ghosts of these neighbours, in their order, from own entries. Collective.
-template <class T>
+/// What other ranks have at the ghosts of these neighbours, in their order: value_of(row) of their own rows, of which only those
+/// are asked that others have as ghosts. Collective.
+template <class T, class ValueOf>
+requires std::is_invocable_v<ValueOf const&, std::int32_t>
 [[nodiscard]] std::vector<T> values_of_ghosts(Communicator& ranks, std::vector<RankNeighbor> const& neighbors,
-                                              std::span<T const> own) {
+                                              ValueOf const& value_of) {
   RankLists<T> to;
   for (RankNeighbor const& neighbor : neighbors) {
     auto& list = to[neighbor.rank];
+    list.reserve(neighbor.sent.size());
     for (std::int32_t const row : neighbor.sent)
-      list.push_back(own[static_cast<std::size_t>(row)]);
+      list.push_back(value_of(row));
   }
   return swap_lists(ranks, to).joined();
+}
+/// The same from a list of own entries.
+template <class T>
+[[nodiscard]] std::vector<T> values_of_ghosts(Communicator& ranks, std::vector<RankNeighbor> const& neighbors,
+                                              std::span<T const> own) {
+  return values_of_ghosts<T>(ranks, neighbors, [own](std::int32_t row) { return own[static_cast<std::size_t>(row)]; });
 }
 
 /// Returns the ranks with which this rank shares rows. `wanted` has the rows of other ranks that this rank needs, by their numbers
@@ -61,9 +70,7 @@ struct RowMap {
   /// Makes the map of n own rows with the ghosts of the neighbours `sharing`, in their order. Collective.
   RowMap(Communicator& ranks, std::int64_t n, std::vector<RankNeighbor> sharing) : RowMap(ranks, n) {
     neighbors = std::move(sharing);
-    std::vector<std::int64_t> own(static_cast<std::size_t>(n));
-    std::iota(own.begin(), own.end(), first[me]);
-    ghosts = values_of_ghosts<std::int64_t>(ranks, neighbors, own);
+    ghosts = values_of_ghosts<std::int64_t>(ranks, neighbors, [this](std::int32_t row) { return first[me] + row; });
   }
   /// Returns the map of the same own rows with other ghosts. These are the rows `needed` of other ranks, by their numbers over all
   /// ranks, which then ascend. Collective.

@@ -8,6 +8,7 @@
 #include "gpu/formats/matrix.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -63,6 +64,12 @@ protected:
 
 /// Whether an expression is one number.
 [[nodiscard]] bool is_constant(ExpressionCode const& code);
+
+/// Returns the lowest unknown_of(i) of the n entries of a diagonal, in the context's memory, that are not finite, or -1; without a
+/// function the lowest i. |a_ij| <= sqrt(a_ii a_jj), so the diagonal tells whether an entry has overflowed. Waits. 8 bytes an
+/// entry.
+[[nodiscard]] std::int64_t lowest_not_finite(Context& context, std::int64_t n, double const* diagonal,
+                                             std::function<std::int64_t(std::int64_t)> const& unknown_of = {});
 
 /// Remembers the lowest number at which a kernel found something that is not admissible.
 class LowestFailure {

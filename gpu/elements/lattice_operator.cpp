@@ -130,8 +130,8 @@ void LatticeOperator::keep_rows(std::int64_t n) {
 }
 
 void LatticeOperator::share(std::shared_ptr<SharedLattices const> lattices, std::shared_ptr<HostVector<std::uint8_t> const> fixed,
-                            std::span<double const> diagonal, Communicator& ranks) {
-  context().upload(data_.diagonal.data(), diagonal.data(), 8 * std::ssize(diagonal));
+                            Array<double> const& diagonal, Communicator& ranks) {
+  kernels_for<VectorKernels<double>>(context()).copy(context(), diagonal.size(), diagonal.data(), data_.diagonal.data());
   set_shared(std::move(lattices), std::move(fixed), ranks);
 }
 

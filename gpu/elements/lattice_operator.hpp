@@ -39,10 +39,10 @@ public:
   /// Computes the diagonal. `data` is complete but for that; its tensors are in double.
   static std::unique_ptr<LatticeOperator> make(Context& context, Data data);
   /// Goes on with the rows of one rank. `lattices` are those of this operator. `fixed` has an entry for each of the unknowns on
-  /// rims, then for each ghost: 1 where there is a Dirichlet value. `diagonal` has that of own rows, with what all ranks
-  /// contribute. `ranks` outlives this. Collective.
+  /// rims, then for each ghost: 1 where there is a Dirichlet value. `diagonal`, in the context's memory, has that of own rows,
+  /// with what all ranks contribute. `ranks` outlives this. Collective.
   void share(std::shared_ptr<SharedLattices const> lattices, std::shared_ptr<HostVector<std::uint8_t> const> fixed,
-             std::span<double const> diagonal, Communicator& ranks);
+             Array<double> const& diagonal, Communicator& ranks);
   [[nodiscard]] bool is_shared() const { return shared_ != nullptr; }
   /// Returns own rows in host memory; columns are own unknowns, then ghosts. Precondition: is_shared(). Collective.
   [[nodiscard]] CsrMatrix own_rows() const;

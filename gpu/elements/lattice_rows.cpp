@@ -2,6 +2,7 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/core/csr_entries.hpp"
+#include "gpu/elements/element_system.hpp"
 #include "gpu/elements/lattice_operator.hpp"
 #include "gpu/formats/foreign_rows.hpp"
 #include "gpu/formats/lattice_half_cds.hpp"
@@ -9,7 +10,6 @@
 #include "gpu/kernels/rim.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -19,22 +19,37 @@ namespace {
 
 /// The rim's rows with all of their entries; columns are own rows, then ghosts.
 CsrMatrix whole_rows(SharedLattices const& lattices, LatticeHalfCds const& matrix, SplitRows const& split) {
-  std::int64_t const n = lattices.n_rows, n_ghosts = lattices.layout.n_unknowns - n;
+  std::int64_t const n = lattices.n_rows, n_ghosts = lattices.layout.n_unknowns - n, n_rim = std::ssize(split.rim);
   LatticeHalfCdsView view;
   view.lattices = lattices.layout.view();
-  std::vector<std::int64_t> places;
+  auto const for_own_columns = [&](std::int64_t row, auto const& visit) {  // the others are among the couplings
+    for_nodes_of(view.lattices, split.rim[static_cast<std::size_t>(row)],
+                 [&](std::int64_t lattice, std::int32_t x, std::int32_t y, std::int32_t z) {
+                   for_couplings(view, lattice, x, y, z,
+                                 [&](std::int64_t place, std::int32_t x2, std::int32_t y2, std::int32_t z2) {
+                                   if (std::int64_t const column = view.lattices.unknown(lattice, x2, y2, z2); column < n)
+                                     visit(place, static_cast<std::int32_t>(column));
+                                 });
+                 });
+  };
+  std::vector<std::int64_t> const first = first_entries(n_rim, [&](std::int64_t row) {
+    std::int64_t count = 0;
+    for_own_columns(row, [&](std::int64_t, std::int32_t) { ++count; });
+    return count;
+  });
+  std::vector<std::int64_t> places(static_cast<std::size_t>(first.back()));
   std::vector<MatrixEntry> entries;
-  for (std::size_t i = 0; i < split.rim.size(); ++i)
-    for_nodes_of(view.lattices, split.rim[i], [&](std::int64_t lattice, std::int32_t x, std::int32_t y, std::int32_t z) {
-      for_couplings(view, lattice, x, y, z, [&](std::int64_t place, std::int32_t x2, std::int32_t y2, std::int32_t z2) {
-        auto const column = static_cast<std::int32_t>(view.lattices.unknown(lattice, x2, y2, z2));
-        if (column >= n)  // among the couplings
-          return;
-        places.push_back(place);
-        entries.push_back({static_cast<std::int64_t>(i), column, 0});
-      });
+  entries.reserve(places.size() + static_cast<std::size_t>(split.couplings->nnz()));
+  entries.resize(places.size());
+#pragma omp parallel for schedule(static)
+  for (std::int64_t row = 0; row < n_rim; ++row) {
+    auto e = static_cast<std::size_t>(first[static_cast<std::size_t>(row)]);
+    for_own_columns(row, [&](std::int64_t place, std::int32_t column) {
+      places[e] = place;
+      entries[e++] = {row, column, 0};
     });
-  std::vector<double> const values = values_at(matrix.context(), matrix.view().values, view.n_nodes(), places);
+  }
+  std::vector<double> const values = values_at(matrix.context(), matrix.view().values, places);
   for (std::size_t e = 0; e < entries.size(); ++e)
     entries[e].value = values[e];
   std::erase_if(entries, [](MatrixEntry const& entry) { return !is_stored(entry.value); });
@@ -92,66 +107,79 @@ LatticeRows rows_of_lattices(Communicator& ranks, SharedLattices& lattices, std:
   GhostFinder const ghost_of(rows.ghosts);
 
   // Columns are ghosts, then own rows; afterwards own rows that occur.
+  std::vector<std::int32_t> columns(foreign.come().size());
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < std::ssize(columns); ++i) {
+    std::int64_t const number = foreign.come()[static_cast<std::size_t>(i)].column;
+    columns[static_cast<std::size_t>(i)] =
+        rows.is_own(number) ? static_cast<std::int32_t>(n_ghosts + number - rows.first[rows.me]) : ghost_of(number);
+  }
+  auto const unknown_of = [&](std::int32_t column) {
+    return static_cast<std::int32_t>(column < n_ghosts ? n + column : column - n_ghosts);
+  };
   std::vector<MatrixEntry> entries;
   entries.reserve(foreign.here().size() + foreign.come().size());
+  lattices.added.reserve(foreign.come().size());
   for (std::size_t i = 0; i < foreign.here().size(); ++i)  // the matrix is symmetric
     if (auto const& [row, column] = foreign.here()[i]; column < n && is_stored(values.here[i]))
       entries.push_back({column, static_cast<std::int32_t>(row - n), values.here[i]});
-  auto const column_of = [&](std::int64_t number) {
-    return rows.is_own(number) ? static_cast<std::int32_t>(n_ghosts + number - rows.first[rows.me]) : ghost_of(number);
-  };
   for (std::size_t i = 0; i < foreign.come().size(); ++i)
     if (is_stored(values.come[i])) {
-      std::int32_t const column = column_of(foreign.come()[i].column);
-      entries.push_back({foreign.come()[i].row, column, values.come[i]});
-      lattices.added.push_back(
-          {foreign.come()[i].row, static_cast<std::int32_t>(column < n_ghosts ? n + column : column - n_ghosts), values.come[i]});
+      entries.push_back({foreign.come()[i].row, columns[i], values.come[i]});
+      lattices.added.push_back({foreign.come()[i].row, unknown_of(columns[i]), values.come[i]});
     }
 
   LatticeRows result;
   SplitRows& split = result.block.rows;
-  // The neighbours of own unknowns with Dirichlet values, as unknowns here.
+  // The neighbours of own unknowns with Dirichlet values, as unknowns here. Few of these are at cuts.
   LatticeView const view = lattices.layout.view();
-  std::vector<std::vector<std::int64_t>> neighbours(static_cast<std::size_t>(n - n_inner));
   auto const is_fixed = [&](std::int64_t unknown) {
     return unknown >= n_inner && fixed[static_cast<std::size_t>(unknown - n_inner)] != 0;
   };
-  for (ForeignRows::Entry const& entry : foreign.come())
-    if (is_fixed(entry.row)) {
-      std::int64_t const column = column_of(entry.column);
-      neighbours[static_cast<std::size_t>(entry.row - n_inner)].push_back(column < n_ghosts ? n + column : column - n_ghosts);
-    }
-  for (std::int64_t unknown = n_inner; unknown < n; ++unknown) {
-    if (!is_fixed(unknown))
-      continue;
-    auto& others = neighbours[static_cast<std::size_t>(unknown - n_inner)];
-    for_nodes_of(view, unknown, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
-      for_couplings(matrix.view(), lattice, i, j, k, [&](std::int64_t, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
-        others.push_back(view.unknown(lattice, i2, j2, k2));
+  std::vector<std::pair<std::int64_t, std::int64_t>> of_others;  // such an unknown, and a neighbour in another rank's lattices
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    if (is_fixed(foreign.come()[i].row))
+      of_others.emplace_back(foreign.come()[i].row, unknown_of(columns[i]));
+  std::sort(of_others.begin(), of_others.end());
+  std::int64_t emptied = 0;
+#pragma omp parallel reduction(+ : emptied)
+  {
+    std::vector<std::int64_t> neighbours;
+#pragma omp for schedule(static)
+    for (std::int64_t unknown = n_inner; unknown < n; ++unknown) {
+      if (!is_fixed(unknown))
+        continue;
+      neighbours.clear();
+      for (auto other = std::lower_bound(of_others.begin(), of_others.end(), std::pair(unknown, std::int64_t{-1}));
+           other != of_others.end() && other->first == unknown; ++other)
+        neighbours.push_back(other->second);
+      for_nodes_of(view, unknown, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
+        for_couplings(matrix.view(), lattice, i, j, k, [&](std::int64_t, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
+          neighbours.push_back(view.unknown(lattice, i2, j2, k2));
+        });
       });
-    });
-    std::sort(others.begin(), others.end());
-    others.erase(std::unique(others.begin(), others.end()), others.end());
-    result.emptied += 2 * (std::ssize(others) - 1) - (std::count_if(others.begin(), others.end(), is_fixed) - 1);
+      std::sort(neighbours.begin(), neighbours.end());
+      neighbours.erase(std::unique(neighbours.begin(), neighbours.end()), neighbours.end());
+      emptied += 2 * (std::ssize(neighbours) - 1) - (std::count_if(neighbours.begin(), neighbours.end(), is_fixed) - 1);
+    }
   }
+  result.emptied = emptied;
 
   // Few rows and own columns occur. They are counted.
+  NumberSet of_rim(n), own_columns(n);
   for (MatrixEntry const& entry : entries) {
-    split.rim.push_back(static_cast<std::int32_t>(entry.row));
+    of_rim.add(entry.row);
     if (entry.column >= n_ghosts)
-      split.own_columns.push_back(static_cast<std::int32_t>(entry.column - n_ghosts));
+      own_columns.add(entry.column - n_ghosts);
   }
-  for (auto* const list : {&split.rim, &split.own_columns}) {
-    std::sort(list->begin(), list->end());
-    list->erase(std::unique(list->begin(), list->end()), list->end());
-  }
-  auto const place_in = [](std::vector<std::int32_t> const& list, std::int64_t number) {
-    return std::lower_bound(list.begin(), list.end(), number) - list.begin();
-  };
-  for (MatrixEntry& entry : entries) {
-    entry.row = place_in(split.rim, entry.row);
+  split.rim = of_rim.close();
+  split.own_columns = own_columns.close();
+#pragma omp parallel for schedule(static)
+  for (std::int64_t e = 0; e < std::ssize(entries); ++e) {
+    MatrixEntry& entry = entries[static_cast<std::size_t>(e)];
+    entry.row = of_rim.place(entry.row);
     if (entry.column >= n_ghosts)
-      entry.column = static_cast<std::int32_t>(n_ghosts + place_in(split.own_columns, entry.column - n_ghosts));
+      entry.column = static_cast<std::int32_t>(n_ghosts + own_columns.place(entry.column - n_ghosts));
   }
   split.couplings =
       std::make_shared<CsrMatrix const>(csr_of_entries(std::ssize(split.rim), n_ghosts + std::ssize(split.own_columns), entries));
@@ -166,11 +194,9 @@ BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<SharedLattices
                              Field const& rhs, HostVector<std::uint8_t> fixed) {
   std::unique_ptr<LatticeOperator> here(static_cast<LatticeOperator*>(matrix.release()));
   Context& context = here->context();
-  Array<double> stored(context, here->n_rows());
-  here->diagonal(stored.data());
-  stored = sum_in_rows(ranks, *lattices, context, stored);
-  HostVector<double> diagonal(static_cast<std::size_t>(stored.size()));
-  stored.download(std::span<double>(diagonal));
+  Array<double> diagonal(context, here->n_rows());
+  here->diagonal(diagonal.data());
+  diagonal = sum_in_rows(ranks, *lattices, context, diagonal);
   BlockSystem result;
   result.rhs = Field(sum_in_rows(ranks, *lattices, context, rhs.on(context)));
   auto couplings = std::make_shared<CsrMatrix>();
@@ -180,8 +206,7 @@ BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<SharedLattices
   result.rows.couplings = std::move(couplings);
   here->share(std::move(lattices), std::make_shared<HostVector<std::uint8_t> const>(std::move(fixed)), diagonal, ranks);
   result.local = std::move(here);
-  auto const wrong = std::find_if_not(diagonal.begin(), diagonal.end(), [](double entry) { return std::isfinite(entry); });
-  result.local->row_not_finite = wrong == diagonal.end() ? -1 : wrong - diagonal.begin();
+  result.local->row_not_finite = lowest_not_finite(context, diagonal.size(), diagonal.data());
   return result;
 }
 

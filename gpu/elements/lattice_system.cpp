@@ -24,21 +24,6 @@ std::int64_t layers_at_once(std::int64_t cells, std::int64_t points, std::int64_
   return std::clamp<std::int64_t>(bytes / (56 * points * cells * cells), std::min<std::int64_t>(4, most), most);
 }
 
-/// The lowest unknown_of(i) of the entries of a diagonal, in the context's memory, that are not finite, or -1. |a_ij| <= sqrt(a_ii
-/// a_jj), so the diagonal tells whether an entry has overflowed.
-template <class Unknown>
-std::int64_t lowest_not_finite(Context& context, std::int64_t n, double const* diagonal, Unknown const& unknown_of) {
-  if (std::isfinite(kernels_for<BoxElementKernels>(context).sums(context, n, diagonal).absolute))
-    return -1;
-  HostVector<double> host(static_cast<std::size_t>(n));
-  context.download(host.data(), diagonal, 8 * n);
-  std::int64_t lowest = -1;
-  for (std::int64_t i = 0; i < n; ++i)
-    if (!std::isfinite(host[static_cast<std::size_t>(i)]))
-      lowest = lowest < 0 ? unknown_of(i) : std::min<std::int64_t>(lowest, unknown_of(i));
-  return lowest;
-}
-
 }  // namespace
 
 /// Layers of cells and the data at their points.
@@ -349,8 +334,7 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem, bool keep_c
   nnz_ = count_entries(problem.layout, problem.fixed, problem.couplings);
   Array<double> diagonal(context_, lattices.n_unknowns);
   matrix->diagonal(diagonal.data());
-  matrix->row_not_finite =
-      lowest_not_finite(context_, diagonal.size(), diagonal.data(), [](std::int64_t unknown) { return unknown; });
+  matrix->row_not_finite = lowest_not_finite(context_, diagonal.size(), diagonal.data());
   matrix_ = std::move(matrix);
 }
 

@@ -57,6 +57,13 @@ POISSON_HOST_DEVICE void for_couplings(LatticeHalfCdsView const& a, std::int64_t
     }
 }
 
+/// How often for_couplings calls visit.
+[[nodiscard]] POISSON_HOST_DEVICE inline std::int64_t n_couplings(LatticeHalfCdsView const& a, std::int32_t i, std::int32_t j,
+                                                                  std::int32_t k) {
+  auto const along = [m = a.lattices.m](std::int32_t index) { return 1 + (index > 0 ? 1 : 0) + (index < m - 1 ? 1 : 0); };
+  return std::int64_t{along(i)} * along(j) * along(k);
+}
+
 /// Every lattice has a product of its own. What it adds to inner nodes is their result; what it adds to nodes on its rim goes to
 /// the context's buffer for partial sums, rounded to T, and from there a second pass, the exchange, adds up the copies of each
 /// unknown in the order of LatticeView::copies. Terms of a row are added in the order of HalfCdsKernels. The dot is that of x with

@@ -101,7 +101,7 @@ public:
                                          LatticeQuadrature const& quadrature, LatticeIntegrand const& integrand, std::int64_t first,
                                          std::int64_t end) const = 0;
 
-  /// Waits. 32 bytes an unknown.
+  /// At the unknowns of which is known where their nodes are, here and below. Waits. 32 bytes an unknown.
   [[nodiscard]] virtual NodeErrors errors_at_nodes(Context& context, LatticeElements const& elements, PlaceFunction const& exact,
                                                    double shift, double const* u) const = 0;
 
@@ -173,7 +173,15 @@ struct CellNodes {
   }
 };
 
-/// Where the node of an unknown is. Precondition: there are points by unknown, or the lists of copies are not empty.
+/// Whether it is known where the node of an unknown is: ghosts of a rank that no lattice here has are nowhere, unless there are
+/// points by unknown.
+[[nodiscard]] POISSON_HOST_DEVICE inline bool has_place(LatticeElements const& elements, std::int64_t unknown) {
+  std::int64_t const on_rim = unknown - elements.lattices.n_inner();
+  return elements.node_points != nullptr || on_rim < 0 ||
+         elements.lattices.copy_offsets[on_rim] < elements.lattices.copy_offsets[on_rim + 1];
+}
+
+/// Where the node of an unknown is. Precondition: there are points by unknown, or lists of copies; has_place().
 struct NodePlace {
   double x[3];
   POISSON_HOST_DEVICE NodePlace(LatticeElements const& elements, std::int64_t unknown) {
@@ -215,6 +223,8 @@ struct FirstNode {
       *this = other;
   }
   POISSON_HOST_DEVICE void add(LatticeElements const& elements, std::int64_t at) {
+    if (!has_place(elements, at))
+      return;
     NodePlace const place(elements, at);
     add(FirstNode{{place.x[0], place.x[1], place.x[2]}, at});
   }

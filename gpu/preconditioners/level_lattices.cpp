@@ -30,12 +30,11 @@ LevelUnknowns coarse_unknowns(Communicator& ranks, LevelUnknowns const& fine, La
   result.lattices.cut = lattices.cut;
   result.rows = RowMap(ranks, result.lattices.n_rows);
   // Owners tell the numbers of fine ghosts.
-  std::vector<std::int64_t> numbers;
-  for (std::int64_t row = 0; row < lattices.n_rows; ++row) {
+  auto const number_of = [&](std::int32_t row) -> std::int64_t {
     std::int32_t const coarse = row < n_inner ? -1 : coarse_of[static_cast<std::size_t>(row - n_inner)];
-    numbers.push_back(coarse < 0 ? -1 : result.rows.first[result.rows.me] + coarse);
-  }
-  numbers = values_of_ghosts<std::int64_t>(ranks, lattices.neighbors, numbers);
+    return coarse < 0 ? -1 : result.rows.first[result.rows.me] + coarse;
+  };
+  std::vector<std::int64_t> const numbers = values_of_ghosts<std::int64_t>(ranks, lattices.neighbors, number_of);
   RankLists<std::int32_t> wanted;
   std::int64_t ghost = 0;
   for (RankNeighbor const& neighbor : lattices.neighbors)
@@ -65,18 +64,21 @@ template <class V>
 std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks, LevelUnknowns& level, V const* values) {
   ForeignRows const foreign(ranks, level.rows, level.lattices);
   GhostFinder const ghost_of(level.rows.ghosts);
-  auto const find = [&](std::int64_t number) {
-    std::int32_t const ghost = ghost_of(number);
-    return ghost < 0 ? -1 : static_cast<std::int32_t>(level.lattices.n_rows + ghost);
-  };
-  std::vector<std::int64_t> beyond;
-  std::vector<std::int32_t> columns;
-  for (ForeignRows::Entry const& entry : foreign.come()) {
-    bool const is_own = level.rows.is_own(entry.column);
-    columns.push_back(is_own ? static_cast<std::int32_t>(entry.column - level.rows.first[level.rows.me]) : find(entry.column));
-    if (columns.back() < 0)
-      beyond.push_back(entry.column);
+  auto const n_entries = std::ssize(foreign.come());
+  std::vector<std::int32_t> columns(static_cast<std::size_t>(n_entries));
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < n_entries; ++i) {
+    std::int64_t const number = foreign.come()[static_cast<std::size_t>(i)].column;
+    std::int32_t const ghost = level.rows.is_own(number) ? -1 : ghost_of(number);
+    columns[static_cast<std::size_t>(i)] = level.rows.is_own(number)
+                                               ? static_cast<std::int32_t>(number - level.rows.first[level.rows.me])
+                                           : ghost < 0 ? -1
+                                                       : static_cast<std::int32_t>(level.lattices.n_rows + ghost);
   }
+  std::vector<std::int64_t> beyond;
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    if (columns[i] < 0)
+      beyond.push_back(foreign.come()[i].column);
   level.beyond = level.rows.with_ghosts(ranks, std::move(beyond));
   auto const& numbers = level.beyond.ghosts;
   for (std::size_t i = 0; i < columns.size(); ++i)

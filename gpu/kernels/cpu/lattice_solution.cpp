@@ -14,6 +14,7 @@ namespace {
 
 using lattice_solution::CellNodes;
 using lattice_solution::FirstNode;
+using lattice_solution::has_place;
 using lattice_solution::NodePlace;
 
 /// Cells that are worked on together, so that they fill vector registers: numbers of a point or node lie side by side.
@@ -327,6 +328,8 @@ public:
     cpu::for_blocks(n, n * (20 + exact.code.size), [&](std::int64_t begin, std::int64_t end, std::int64_t block) {
       NodeErrors of_block;
       for (std::int64_t i = begin; i < end; ++i) {
+        if (!has_place(elements, i))
+          continue;
         NodePlace const at(elements, i);
         double const value = value_at(exact, at.x[0], at.x[1], at.x[2]);
         if (!passes(ValueCheck::finite, value))

@@ -21,6 +21,7 @@ namespace {
 using cuda::Bits;
 using lattice_solution::CellNodes;
 using lattice_solution::FirstNode;
+using lattice_solution::has_place;
 using lattice_solution::NodePlace;
 
 constexpr int threads = 256;
@@ -213,6 +214,8 @@ __global__ void __launch_bounds__(threads) nodes_kernel(__grid_constant__ Lattic
   double largest = 0;
   std::int64_t const stride = std::int64_t{gridDim.x} * threads, n = elements.lattices.n_unknowns;
   for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += stride) {
+    if (!has_place(elements, i))
+      continue;
     NodePlace const at(elements, i);
     double const value = value_at<stack_size>(exact, at.x);
     if (!passes(ValueCheck::finite, value))
