@@ -558,4 +558,32 @@ std::string mesh_text(RunConfig const& config) {
   return schema::write_flow(keys);
 }
 
+std::string matrix_text(RunConfig const& config) {
+  RunConfig of_matrix = config;
+  of_matrix.sweep = {};
+  of_matrix.output = {};
+  of_matrix.analysis.clear();
+  assembly::ProblemSpec& problem = of_matrix.problem;
+  problem.source = "0";
+  problem.source_of_material.clear();
+  problem.source_of_name.clear();
+  problem.source_total.reset();
+  problem.point_sources.clear();
+  problem.line_sources.clear();
+  problem.exact.reset();
+  for (assembly::BoundaryCondition& condition : problem.boundary)
+    condition.value = "0";
+  schema::drop_unused_parameters(of_matrix);
+  of_matrix.parameters = problem.parameters;
+  std::string text = resolved_yaml(of_matrix);
+  std::vector<std::string> files{config.problem.mesh.file};
+  for (FieldSpec const& field : config.fields)
+    files.push_back(field.file);
+  for (std::string const& file : files)
+    if (std::error_code error; !file.empty())
+      text += file + " " + std::to_string(fs::last_write_time(file, error).time_since_epoch().count()) + " " +
+              std::to_string(fs::file_size(file, error)) + "\n";
+  return text;
+}
+
 }  // namespace poisson::app

@@ -103,5 +103,10 @@ inline constexpr char const* stdin_name = "<stdin>";
 [[nodiscard]] std::string fingerprint(RunConfig const& config);
 /// The keys of the mesh and its elements, as resolved_yaml writes them: runs with other texts have other meshes or other unknowns.
 [[nodiscard]] std::string mesh_text(RunConfig const& config);
+/// All that the matrix and what a solver makes of it may depend on: resolved_yaml without sources, the values of boundary
+/// conditions, the exact solution, outputs and analyses, and without parameters that only these use; beside it when the files of
+/// mesh and fields were written, and their sizes. Runs with equal texts have matrices with equal entries, if they have the same
+/// AssemblyPlan.
+[[nodiscard]] std::string matrix_text(RunConfig const& config);
 
 }  // namespace poisson::app

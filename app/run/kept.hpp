@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/run/shared_matrix.hpp"
 #include "gpu/core/array.hpp"
 #include "gpu/core/context.hpp"
 
@@ -21,6 +22,7 @@ struct KeptSolution {
 struct Kept {
   std::map<Backend, std::unique_ptr<Context>> contexts;  ///< null: not made yet
   std::optional<KeptSolution> solution;                  ///< of the last case; none unless it asked for its neighbour's
+  std::unique_ptr<StoredMatrix> matrix{};                ///< of the last case, with its preconditioner; null: none
 };
 
 }  // namespace poisson::app

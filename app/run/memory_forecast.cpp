@@ -521,4 +521,11 @@ void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks) 
   assembly::check_memory(ranks * (largest.bytes - host_bytes_held()), what.c_str());
 }
 
+bool has_room_for_two(MemoryForecast const& forecast, Context const* context) {
+  constexpr std::int64_t small = 64 << 20;  // to ask a device takes some time
+  std::int64_t const on_device = 2 * forecast.device_peak();
+  return assembly::has_memory(2 * forecast.host_peak().bytes - forecast.program - host_bytes_held()) &&
+         (context == nullptr || on_device <= small || on_device <= context->description().memory_free + context->memory_used());
+}
+
 }  // namespace poisson::app

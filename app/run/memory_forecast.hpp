@@ -43,5 +43,8 @@ struct MemoryForecast {
                                              int ranks);
 /// Throws EnvironmentError where the machine has less memory than this stage of a run will need, on so many ranks at a time.
 void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks);
+/// Whether the machine, and the device where it is the backend, have memory for two such runs in this process: for one, and for
+/// what it may leave for the next one. `context`: null where it is not made yet, or on the host.
+[[nodiscard]] bool has_room_for_two(MemoryForecast const& forecast, Context const* context);
 
 }  // namespace poisson::app

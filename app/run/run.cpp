@@ -113,6 +113,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   std::string const mesh_of_solution = config.solver.initial == InitialGuess::neighbour ? mesh_text(config) : "";
   if (kept.solution && kept.solution->mesh != mesh_of_solution)
     kept.solution.reset();
+  // So does the matrix, unless this case has the same.
+  std::string const text_of_matrix = internal.kept != nullptr ? matrix_text(config) : "";
+  if (kept.matrix && kept.matrix->text != text_of_matrix)
+    kept.matrix.reset();
 
   auto const warn = [&](KeyWarnings const& warnings) {
     for (auto const& [key, text] : warnings)
@@ -123,8 +127,12 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
 
   log.until_interrupted([&] {
     std::optional<AssemblyPlan> expected;
+    bool keeps_matrix = false;
     auto const forecast = [&, ranks_here = team.n_on_this_machine()](assembly::CheckedProblem const& problem) {
       MemoryForecast const of_run = forecast_memory(config, device.backend(), problem, team.size());
+      keeps_matrix = internal.kept != nullptr && has_room_for_two(of_run, kept.contexts[device.backend()].get());
+      if (!keeps_matrix)
+        kept.matrix.reset();
       require_host_memory_for(of_run.host_peak(), ranks_here);
       expected = of_run.plan;
       return of_run.plan.into();
@@ -152,9 +160,17 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     for (std::string const& note : notes)
       console.line("    " + note);
 
+    Route route{};
+    Format planned{};
     auto const system = record.clock.time(Stage::assembly, [&] {
       AssemblyPlan plan = plan_for(mesh, team, config, device.backend(), std::move(expected));
-      return std::make_unique<System>(mesh, team, config, std::move(plan), [&]() -> Context& { return device.context(); });
+      if (kept.matrix && kept.matrix->route == plan.route && kept.matrix->planned == plan.format)
+        solver.use(std::move(kept.matrix));
+      kept.matrix.reset();
+      route = plan.route;
+      planned = plan.format;
+      return std::make_unique<System>(
+          mesh, team, config, std::move(plan), [&]() -> Context& { return device.context(); }, solver.has_matrix());
     });
     record.nnz = system->nnz();
     record.csr_bytes = CsrMatrix::csr_bytes(record.dofs, record.nnz);
@@ -173,6 +189,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       warn_of_source();
 
     system->store(solver);
+    if (keeps_matrix)
+      solver.keep_setup();
     if (system_files)  // before the solve: a system that makes a solver fail is one to look at
       results.attempt_together([&] {
         record.clock.time(Stage::output, [&] {
@@ -233,6 +251,12 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
         return analyse_run({config, mesh, team, *system, solver.matrix(), u, record.extent}, record, device.context(), directory,
                            console);
       });
+    if (keeps_matrix && record.status != SolverStatus::interrupted) {
+      kept.matrix = solver.take_matrix();
+      kept.matrix->text = text_of_matrix;
+      kept.matrix->route = route;
+      kept.matrix->planned = planned;
+    }
   });
 
   write_configuration(configuration, results);

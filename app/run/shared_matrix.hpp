@@ -1,6 +1,8 @@
 #pragma once
 
 #include "app/launch/team.hpp"
+#include "app/plan/assembly_plan.hpp"
+#include "app/plan/format_choice.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
@@ -8,9 +10,12 @@
 #include "gpu/elements/block_system.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/formats/rank_matrix.hpp"
+#include "gpu/solvers/solver.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace poisson::app {
@@ -50,6 +55,19 @@ private:
   bool is_block_ = false;             ///< of a box
   std::unique_ptr<Matrix> whole_;     ///< of a rank without others
   std::unique_ptr<RankMatrix> part_;  ///< else
+};
+
+/// A matrix in its format, with what was decided about it, and what was made of it.
+struct StoredMatrix {
+  SharedMatrix matrix;
+  std::shared_ptr<RankBlocks const> blocks{};  ///< of ranks that share a box of order 1: who has which nodes; else null
+  std::optional<FormatChoice> choice{};        ///< that `auto` made
+  Format format{};                             ///< of most of its rows
+  // Where it serves later cases:
+  std::string text{};  ///< matrix_text of the case it is of
+  Route route{};       ///< of its AssemblyPlan, as is
+  Format planned{};    ///< AssemblyPlan::format
+  KeptSetup setup{};   ///< it is of `matrix`, and last
 };
 
 }  // namespace poisson::app

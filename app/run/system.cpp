@@ -24,8 +24,9 @@
 
 namespace poisson::app {
 
-System::System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context)
-    : System(mesh, team, config, std::move(plan), context, RowsAlone()) {
+System::System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context,
+               bool has_matrix)
+    : System(mesh, team, config, std::move(plan), context, has_matrix, RowsAlone()) {
   if (mesh.is_whole() && plan_.route == Route::csr)  // Discretization::assemble knows the whole
     return;
   Communicator& ranks = team.communicator();
@@ -187,7 +188,7 @@ OrderOne System::order_one_of_box(Context& context) const {
   OrderOne result;
   Domain mesh = make_domain(config, team_);
   System system(
-      mesh, team_, config, plan_for(mesh, team_, config, plan_.backend), [&]() -> Context& { return context; }, RowsAlone());
+      mesh, team_, config, plan_for(mesh, team_, config, plan_.backend), [&]() -> Context& { return context; }, false, RowsAlone());
   std::vector<RankNeighbor> const& neighbors = system.rows_.neighbors;
   if (system.block_) {
     result.own_rows = std::make_unique<RankMatrix>(std::move(system.block_->local), std::move(system.block_->rim), neighbors,

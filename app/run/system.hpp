@@ -43,8 +43,10 @@ class System {
 public:
   /// Assembles the system of a mesh as the plan says. In a pure Neumann problem the parts of `mesh` get the mean of the exact
   /// solution. The mesh, the team, the configuration and what `context` gives outlive the system. Throws InputError where the data
-  /// are not admissible, or the matrix cannot be what was asked for; EnvironmentError, Interrupted.
-  System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context);
+  /// are not admissible, or the matrix cannot be what was asked for; EnvironmentError, Interrupted. `has_matrix`: the solver of
+  /// `store` has the matrix (SystemSolver::use), and none is made where b can be made without.
+  System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context,
+         bool has_matrix = false);
   System(System const&) = delete;  // another thread may look at it
   System& operator=(System const&) = delete;
 
@@ -94,7 +96,8 @@ public:
 private:
   struct RowsAlone {};
   /// Assembles own rows without what must be known of the whole.
-  System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context, RowsAlone);
+  System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context, bool has_matrix,
+         RowsAlone);
   void assemble();
   void assemble_box(Context& context);
   void assemble_lattices(Context& context);
@@ -130,6 +133,7 @@ private:
   RunConfig const& config_;
   AssemblyPlan plan_;
   ContextProvider context_;
+  bool has_matrix_;  ///< the solver
   std::int64_t nnz_ = 0;
   Field b_;
   double integral_f_ = 0;

@@ -70,8 +70,9 @@ std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix assembled, HostVector<std::in
 
 }  // namespace
 
-System::System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context, RowsAlone)
-    : mesh_(mesh), team_(team), config_(config), plan_(std::move(plan)), context_(context) {
+System::System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan plan, ContextProvider const& context,
+               bool has_matrix, RowsAlone)
+    : mesh_(mesh), team_(team), config_(config), plan_(std::move(plan)), context_(context), has_matrix_(has_matrix) {
   if (mesh.is_whole() && plan_.route == Route::lattices && plan_.format == Format::half_cds && mesh.whole.lattices == 0)
     plan_.route = Route::csr;  // the mesh could not be made of lattices, after all
   switch (plan_.route) {
@@ -157,7 +158,7 @@ void System::assemble_box(Context& context) {
     require_memory_for(context, BoxSystem::peak_bytes(problem, plan_.format, context.backend()));
     std::unique_ptr<BoxSystem> system;
     try {
-      system = std::make_unique<BoxSystem>(context, problem, plan_.format);
+      system = std::make_unique<BoxSystem>(context, problem, plan_.format, !has_matrix_);
     } catch (DataError const& error) {
       mesh_.around->refuse(error);
     }

@@ -36,12 +36,15 @@ std::unique_ptr<Matrix> make_configured_matrix(Arguments&&... arguments) {
 void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks, RowNumbers const& numbers,
                            bool whole_is_taken) {
   ResultRecord& record = log_.record;
-  blocks_ = std::move(blocks);
   Communicator& ranks = team_.communicator();
   static_cast<void>(device_.context());
   auto const own_entries = static_cast<double>(rows.matrix->nnz());
+  bool const makes = stored_ == nullptr;
   record.clock.time(Stage::convert, [&] {
+    if (!makes)
+      return;
     SplitRows parts;
+    std::optional<FormatChoice> made_choice;
     std::unique_ptr<Matrix> local;
     std::int64_t const n = sum_over(ranks, rows.matrix->n_rows);
     Format format = config_.matrix.format.value_or(Format::csr);
@@ -50,10 +53,9 @@ void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> bloc
       parts = split(rows);
       if (chooses && team_.is_first()) {  // the others take what it takes, as far as they can
         // By a nominal bandwidth: the order of the formats hardly depends on it, and measuring one takes longer than many a run.
-        FormatChoice choice;
+        FormatChoice& choice = made_choice.emplace();
         local = make_configured_matrix(forecast_of(config_.matrix, config_.solver, n), parts.local, device_.context(),
                                        config_.matrix.format_options(), choice);
-        log_.tell_choice(choice);
         format = local->format();
       }
     });
@@ -75,11 +77,13 @@ void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> bloc
     if (auto const n_others = sum_over(ranks, std::int64_t{in_csr ? 1 : 0}); n_others > 0)
       log_.console.line("    " + std::to_string(n_others) + " of " + std::to_string(team_.size()) +
                         " ranks store their rows in csr, since " + std::string(name_of(format)) + " would take more");
-    record.format = format;
-    matrix_.emplace(team_, std::move(rows), std::move(parts), std::move(local));
+    stored_ = std::make_unique<StoredMatrix>(StoredMatrix{SharedMatrix(team_, std::move(rows), std::move(parts), std::move(local)),
+                                                          std::move(blocks), std::move(made_choice), format});
   });
-  Matrix const& local = matrix_->local();
-  record.clock.move(Stage::convert, Stage::transfer, local.transfer_seconds);
+  tell_stored();
+  Matrix const& local = matrix().local();
+  if (makes)
+    record.clock.move(Stage::convert, Stage::transfer, local.transfer_seconds);
   if (double const asymmetry = max_over(ranks, local.asymmetry); asymmetry > rounding_asymmetry)
     log_.console.warning("the matrix is symmetric only to " + number_text(asymmetry) + " of the largest entry of a row; " +
                          std::string(name_of(record.format)) + " stores its lower triangle and takes that for the upper one");
@@ -106,17 +110,22 @@ std::unique_ptr<Matrix> SystemSolver::converted(std::shared_ptr<CsrMatrix const>
 void SystemSolver::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,
                          std::shared_ptr<SharedLattices const> lattices, std::optional<FormatChoice> choice) {
   ResultRecord& record = log_.record;
-  blocks_ = std::move(blocks);
-  if (choice)
-    log_.tell_choice(*choice);
   Communicator& ranks = team_.communicator();
-  record.format = block.local->format();
-  auto const take = [&] { matrix_.emplace(team_, std::move(block), std::move(neighbors), std::move(lattices)); };
+  auto const take = [&] {
+    if (stored_ != nullptr)
+      return;
+    Format const format = block.local->format();
+    stored_ = std::make_unique<StoredMatrix>(StoredMatrix{SharedMatrix(team_, std::move(block), std::move(neighbors), lattices),
+                                                          std::move(blocks), std::move(choice), format});
+  };
   if (team_.is_alone()) {
-    record.padding_ratio = block.local->padding_ratio();
     take();
+    tell_stored();
+    record.padding_ratio = matrix().local().padding_ratio();
     record_matrix();
   } else {
+    record.clock.time(Stage::convert, take);
+    tell_stored();
     double stored = static_cast<double>(record.dofs);  // nodes
     if (lattices != nullptr) {
       std::int64_t const m = lattices->layout.nodes();
@@ -124,10 +133,16 @@ void SystemSolver::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors,
     }
     record.padding_ratio =
         record.format == Format::matrix_free ? 1 : 14.0 * stored / (0.5 * static_cast<double>(record.nnz + record.dofs));
-    record.clock.time(Stage::convert, take);
     record_matrix();
     report_matrix();
   }
+}
+
+/// What was decided when the matrix was stored.
+void SystemSolver::tell_stored() {
+  if (stored_->choice)
+    log_.tell_choice(*stored_->choice);
+  log_.record.format = stored_->format;
 }
 
 void SystemSolver::report_matrix() {
@@ -139,9 +154,9 @@ void SystemSolver::record_matrix() {
   ResultRecord& record = log_.record;
   Communicator& ranks = team_.communicator();
   record_devices();
-  record.matrix_bytes = sum_over(ranks, matrix_->bytes());
-  record.bytes_of_ranks = RankFigures(ranks, static_cast<double>(matrix_->bytes()));
-  record.rows_of_ranks = RankFigures(ranks, static_cast<double>(matrix_->for_solver().n_rows()));
+  record.matrix_bytes = sum_over(ranks, matrix().bytes());
+  record.bytes_of_ranks = RankFigures(ranks, static_cast<double>(matrix().bytes()));
+  record.rows_of_ranks = RankFigures(ranks, static_cast<double>(matrix().for_solver().n_rows()));
 }
 
 /// On several ranks: whose devices they are, and how messages go between them.
@@ -166,7 +181,7 @@ void SystemSolver::record_devices() {
 FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOneProvider order_one,
                               RankNestedProvider nested_spaces, RowNumbers row_numbers) {
   ResultRecord& record = log_.record;
-  MultiPrecisionOperator const& a = matrix_->for_solver();
+  MultiPrecisionOperator const& a = matrix().for_solver();
   Context& context = device_.context();
   Array<double> x, x_low;
   SolverOptions solver = solver_options(config_);
@@ -175,20 +190,24 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
   SetupSteps steps;
   if (log_.console.verbose())
     solver.setup_steps = &steps;
+  if (keeps_setup_)
+    solver.kept = &stored_->setup;
+  else
+    stored_->setup = {};
   if (start != nullptr && start->size() == b.size() && start->context() == &context)
     solver.start = start;
   solver.constant_null_space = constant_null_space;
-  solver.csr = [this] { return matrix_->rows().matrix; };
+  solver.csr = [this] { return matrix().rows().matrix; };
   solver.order_one = std::move(order_one);
   solver.element_order = config_.problem.order;
   Communicator& ranks = team_.communicator();
   if (!ranks.is_alone()) {
     solver.ranks = ranks;
-    solver.blocks = blocks_;
+    solver.blocks = stored_->blocks;
     solver.box_nodes = {};
     solver.csr = {};
     solver.rows_of_rank = [this, row_numbers] {
-      return NumberedRows{matrix_->rows(), row_numbers ? row_numbers() : std::vector<std::int64_t>{}};
+      return NumberedRows{matrix().rows(), row_numbers ? row_numbers() : std::vector<std::int64_t>{}};
     };
     solver.nested_spaces = std::move(nested_spaces);
   }
@@ -240,7 +259,7 @@ void SystemSolver::record_residual(Field const& r, Field const& b) {
   ResultRecord& record = log_.record;
   Context& context = device_.context();
   Array<double> diagonal(context, r.size());
-  static_cast<LinearOperator<double> const&>(matrix_->for_solver()).diagonal(diagonal.data());
+  static_cast<LinearOperator<double> const&>(matrix().for_solver()).diagonal(diagonal.data());
   auto const norms = residual_norms(context, r.on(context), b.on(context), diagonal, team_.communicator());
   record.residual_true = norms.relative;
   record.residual_scaled = norms.scaled;
@@ -253,7 +272,7 @@ void SystemSolver::verify(Field const& b, FieldPair& x) {
   Field r;
   auto const measure = [&] {
     record.clock.time(Stage::verify, [&] {
-      r = matrix_->true_residual(b, x);
+      r = matrix().true_residual(b, x);
       record_residual(r, b);
     });
   };
@@ -284,7 +303,7 @@ Field SystemSolver::correction(Field const& r, double tolerance) {
   options.to_discretization = false;
   SolverResult result;
   record.clock.time(Stage::solve,
-                    [&] { result = poisson::solve(matrix_->for_solver(), r.on(device_.context()), d, d_low, options); });
+                    [&] { result = poisson::solve(matrix().for_solver(), r.on(device_.context()), d, d_low, options); });
   log_.console.end_progress();
   if (result.status == SolverStatus::interrupted)
     throw Interrupted();

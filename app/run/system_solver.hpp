@@ -41,6 +41,15 @@ public:
   void adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,
              std::shared_ptr<SharedLattices const> lattices, std::optional<FormatChoice> choice);
 
+  /// Before convert or adopt: what these would make is there, and what they are given is dropped. The matrix has the same entries,
+  /// and the keys of matrix and solver are the same. It is of a rank without others, and of this device's context.
+  void use(std::unique_ptr<StoredMatrix> matrix) { stored_ = std::move(matrix); }
+  [[nodiscard]] bool has_matrix() const { return stored_ != nullptr; }
+  /// Before solve: the preconditioner stays with the matrix, for its later solves.
+  void keep_setup() { keeps_setup_ = true; }
+  /// Gives the matrix away, with what is kept of it. It is last.
+  [[nodiscard]] std::unique_ptr<StoredMatrix> take_matrix() { return std::move(stored_); }
+
   /// The caller sets these for a box whose matrix comes from a file; see SolverOptions.
   std::array<std::int64_t, 3> box_nodes{};
   /// The caller sets it to where iterations may begin, see SolverOptions. It is not used where it is of another size or context.
@@ -63,7 +72,7 @@ public:
   /// called.
   [[nodiscard]] Field correction(Field const& r, double tolerance);
 
-  [[nodiscard]] SharedMatrix const& matrix() const { return *matrix_; }
+  [[nodiscard]] SharedMatrix const& matrix() const { return stored_->matrix; }
   [[nodiscard]] Team& team() const { return team_; }
   [[nodiscard]] RunLog& log() const { return log_; }
 
@@ -71,6 +80,7 @@ private:
   [[nodiscard]] std::unique_ptr<Matrix> converted(std::shared_ptr<CsrMatrix const> const& own, Format format, bool chosen);
   void measure_bandwidth();
   void record_matrix();
+  void tell_stored();
   void report_matrix();
   void record_devices();
 
@@ -78,8 +88,8 @@ private:
   Team& team_;
   RunDevice& device_;
   RunLog& log_;
-  std::optional<SharedMatrix> matrix_;
-  std::shared_ptr<RankBlocks const> blocks_;
+  std::unique_ptr<StoredMatrix> stored_;
+  bool keeps_setup_ = false;
   SolverOptions solver_;  ///< of the solve
 };
 

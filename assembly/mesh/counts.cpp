@@ -272,6 +272,9 @@ std::int64_t available_memory() {
   return available;
 }
 
+/// As much as the program takes; to ask takes longer than a small mesh.
+constexpr std::int64_t always_there = 16 << 20;
+
 std::string in_units(std::int64_t bytes) {
   static constexpr std::array<char const*, 5> units{"bytes", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
@@ -335,8 +338,11 @@ void check_index_range(MeshSpec const& spec, MeshCounts const& counts, int order
                        "; at most 2147483647 (2^31 - 1) can be indexed; use fewer cells, fewer refinements or a lower order");
 }
 
+bool has_memory(std::int64_t bytes) {
+  return bytes <= always_there || bytes <= available_memory();
+}
+
 void check_memory(std::int64_t bytes, char const* purpose) {
-  constexpr std::int64_t always_there = 16 << 20;  // as much as the program takes; to ask takes longer than a small mesh
   if (bytes <= always_there)
     return;
   std::int64_t const available = available_memory();

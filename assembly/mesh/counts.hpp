@@ -100,6 +100,8 @@ void check_refinements(MeshSpec const& spec);
 void check_index_range(MeshSpec const& spec, MeshCounts const& counts, int order);
 /// Throws EnvironmentError when the machine, or the process's cgroup, has less than `bytes` of memory available.
 void check_memory(std::int64_t bytes, char const* purpose);
+/// Whether there is so much.
+[[nodiscard]] bool has_memory(std::int64_t bytes);
 
 /// Names of the generators that `problem.mesh.generator` takes, `box` first.
 [[nodiscard]] std::vector<std::string> generator_names();

@@ -82,7 +82,7 @@ std::int64_t BoxSystem::peak_bytes(std::array<std::int64_t, 3> const& cells, int
   return matrix + 8 * rows + 64 * cells[0] * cells[1] * planes * varying_fields + lattice;
 }
 
-BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
+BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format, bool with_matrix)
     : ElementSystem(context), kernels_(kernels_for<BoxElementKernels>(context)), failed_(context) {
   assert(can_assemble(problem, format));
   for (std::size_t d = 0; d < 3; ++d) {
@@ -129,7 +129,7 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
   double const one = 1;
   one_ = Array<double>(context, std::span<double const>(&one, 1));
   evaluate_faces(problem);
-  assemble(problem, format);
+  assemble(problem, format, with_matrix);
 }
 
 FieldSums BoxSystem::integrals(double const* values, std::array<Array<double>, 3> const& weights,
@@ -224,13 +224,13 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
   pure_neumann_ = !anchored_ && !is_cut;  // else the larger box tells
 }
 
-void BoxSystem::assemble(BoxProblem const& problem, Format format) {
+void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_matrix) {
   std::int64_t const n = box_.n_rows(), nz = box_.nodes[2], nx = 2 * problem.cells[0], ny = 2 * problem.cells[1];
   auto components = static_cast<int>(problem.coefficient.size());
   std::int64_t const planes = planes_at_once(problem.cells, context_.backend());
   double const volume = box_.cell[0] * box_.cell[1] * box_.cell[2];
   rhs_ = Array<double>(context_, n);
-  Array<double> values(context_, format == Format::half_cds ? 14 * n : 0);
+  Array<double> values(context_, with_matrix && format == Format::half_cds ? 14 * n : 0);
 
   auto const field_of = [&](std::vector<ExpressionCode const*> const& codes, BoxProblem::PlaneValues const& on_host,
                             std::array<Array<double>, 3>& points) {
@@ -335,6 +335,8 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
     free[face / 2] -= box_.faces[face].type == BoxFace::Type::dirichlet ? 1 : 0;
   std::int64_t const free_nodes = free[0] * free[1] * free[2];
   nnz_ = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + n - free_nodes;
+  if (!with_matrix)
+    return;
   if (format == Format::matrix_free)
     matrix_ = std::make_unique<BoxOperator>(context_, box_, components, k);
   else

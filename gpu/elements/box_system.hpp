@@ -29,7 +29,8 @@ public:
 
   /// Precondition: can_assemble. Throws DataError, OutOfMemoryError, Interrupted. With conditions of Neumann type only, f is
   /// shifted by a constant so that the right-hand side is orthogonal to the constant vector. `format`: half_cds or matrix_free.
-  BoxSystem(Context& context, BoxProblem const& problem, Format format = Format::half_cds);
+  /// Without `with_matrix` there is no matrix, and all else is the same.
+  BoxSystem(Context& context, BoxProblem const& problem, Format format = Format::half_cds, bool with_matrix = true);
 
   [[nodiscard]] std::int64_t n_rows() const { return box_.n_rows(); }
   [[nodiscard]] BoxElements const& box() const { return box_; }  ///< its nodes, and the conditions on its faces
@@ -41,7 +42,7 @@ public:
 private:
   void evaluate_faces(BoxProblem const& problem);
   void make_half_cds(Array<double> values);
-  void assemble(BoxProblem const& problem, Format format);
+  void assemble(BoxProblem const& problem, Format format, bool with_matrix);
   /// Adds the lines of these planes of cells to source_lattice_.
   void add_lattice(BoxProblem const& problem, std::int64_t first_plane, std::int64_t count);
   void evaluate(ExpressionCode const& code, std::array<Array<double> const*, 3> const& coordinates,

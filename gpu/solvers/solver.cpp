@@ -819,7 +819,8 @@ std::int64_t bytes_per_iteration(Method method, std::int64_t n_rows, std::int64_
   return products_per_iteration(method) * bytes_per_product + 64 * n_rows;
 }
 
-/// What all right-hand sides of one matrix share: its main diagonal, the preconditioners to try, and the one made last.
+/// What all right-hand sides of one matrix share: its main diagonal, the preconditioners to try, and the one made last. Options are
+/// those of a call of `solve`; what a later call asks for may differ as SolverOptions::kept allows.
 class SharedSetup {
 public:
   struct Trial {
@@ -828,85 +829,87 @@ public:
   };
 
   SharedSetup(MultiPrecisionOperator const& a, SolverOptions const& options)
-      : a_(a),
-        context_(a.context()),
-        options_(options),
-        range_(a, context_, options.ranks),
-        weights_(weights_of_rows(a, context_, range_)) {
+      : a_(a), context_(a.context()), range_(a, context_, options.ranks), weights_(weights_of_rows(a, context_, range_)) {
+    begin(options);
+  }
+
+  /// Finds the preconditioners to try.
+  void begin(SolverOptions const& options) {
+    plan_.clear();
+    estimates_.clear();
     std::int64_t const limit = options.max_iterations;
     if (options.preconditioner == PreconditionerKind::automatic && options.initial == InitialGuess::nested)
       plan_.push_back({PreconditionerKind::multigrid, limit});
     else if (options.preconditioner == PreconditionerKind::automatic)
-      choose();
+      choose(options);
     else
       plan_.push_back({options.preconditioner, limit});
   }
 
   [[nodiscard]] MultiPrecisionOperator const& a() const { return a_; }
-  [[nodiscard]] SolverOptions const& options() const { return options_; }
   [[nodiscard]] DiagonalRange const& range() const { return range_; }
   [[nodiscard]] Array<double> const& weights() const { return weights_; }
   [[nodiscard]] std::vector<Trial> const& plan() const { return plan_; }
   [[nodiscard]] std::vector<PreconditionerEstimate> const& estimates() const { return estimates_; }
   [[nodiscard]] PreconditionerSetup const* setup() const { return setup_.get(); }
 
-  /// Makes the preconditioner of `options`, where it is not there. Returns why there is none, or an empty text. `result` gets the
+  /// Makes the preconditioner of this kind, where it is not there. Returns why there is none, or an empty text. `result` gets the
   /// seconds if it is made now, and what there is to tell of it.
-  std::string make(SolverOptions const& options, PreconditionerOptions const& of_preconditioner, SolverResult& result) {
-    if (!made_ || made_kind_ != options.preconditioner) {
+  std::string make(PreconditionerOptions const& of_preconditioner, SolverOptions const& options, SolverResult& result) {
+    if (!made_ || made_kind_ != of_preconditioner.kind) {
       auto const start = Clock::now();
       setup_.reset();
       made_ = false;
       try {
         setup_ = make_preconditioner(a_, of_preconditioner);
       } catch (OutOfMemoryError const& error) {  // `automatic` has another one
-        if (options_.preconditioner != PreconditionerKind::automatic || !options_.ranks.get().is_alone())
+        if (options.preconditioner != PreconditionerKind::automatic || !options.ranks.get().is_alone())
           throw;
         return error.what();
       }
       made_ = true;
-      made_kind_ = options.preconditioner;
+      made_kind_ = of_preconditioner.kind;
       context_.synchronize();
       result.setup_seconds += seconds_since(start);
     }
     result.ordering = setup_ != nullptr ? setup_->ordering() : Ordering::automatic;
     result.levels = setup_ != nullptr ? setup_->levels() : 0;
     result.multigrid_levels = setup_ != nullptr ? setup_->multigrid_levels() : std::vector<MultigridLevelSummary>{};
-    return first_message(options_.ranks, setup_ != nullptr ? setup_->failure() : "");
+    return first_message(options.ranks, setup_ != nullptr ? setup_->failure() : "");
   }
 
 private:
-  void choose() {
+  void choose(SolverOptions const& options) {
     SystemTraits traits;
     traits.backend = context_.backend();
-    traits.n_rows = sum_over(options_.ranks, a_.n_rows());
+    traits.n_rows = sum_over(options.ranks, a_.n_rows());
     auto const* const matrix = dynamic_cast<Matrix const*>(&a_);
-    traits.is_box = is_box(a_, options_.box_nodes) || options_.blocks != nullptr;
+    traits.is_box = is_box(a_, options.box_nodes) || options.blocks != nullptr;
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
     auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a_);
     bool const shared_lattices = of_rank != nullptr && has_levels(of_rank->lattices()),
                free_on_ranks = shared_lattices && of_rank->local().format() == Format::matrix_free;
     traits.has_lattice_levels = (lattices != nullptr && has_levels(*lattices)) || (shared_lattices && !free_on_ranks);
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
-    bool const lowers = options_.ranks.get().is_alone() ? bool(options_.order_one)
-                        : free_on_ranks                 ? options_.order_one || options_.nested_spaces
-                                                        : bool(options_.nested_spaces);
-    traits.lowered_from = lowers ? std::max(options_.element_order, 1) : 0;
-    if (!options_.csr && !options_.rows_of_rank)
+    bool const lowers = options.ranks.get().is_alone() ? bool(options.order_one)
+                        : free_on_ranks                ? options.order_one || options.nested_spaces
+                                                       : bool(options.nested_spaces);
+    traits.lowered_from = lowers ? std::max(options.element_order, 1) : 0;
+    if (!options.csr && !options.rows_of_rank)
       traits.no_entries = "there are no entries";
     else if ((matrix != nullptr && matrix->format() == Format::matrix_free) || free_on_ranks)
       traits.no_entries = no_entries_of_matrix_free;
-    std::int64_t const bytes = sum_over(options_.ranks, static_cast<LinearOperator<double> const&>(a_).bytes_per_product());
+    std::int64_t const bytes = sum_over(options.ranks, static_cast<LinearOperator<double> const&>(a_).bytes_per_product());
     // A symmetric half stores a value for two entries.
     bool const half = matrix != nullptr && matrix->format() == Format::half_cds;
     traits.nnz = (bytes - 16 * traits.n_rows) / (half ? 4 : 12);
-    traits.bytes_per_iteration = bytes_per_iteration(options_.method, traits.n_rows, bytes);
-    traits.digits = -std::log10(options_.tolerance);
+    traits.bytes_per_iteration = bytes_per_iteration(options.method, traits.n_rows, bytes);
+    traits.digits = -std::log10(options.tolerance);
     traits.diagonal_span = range_.span;
     estimates_ = choose_preconditioner(traits);
     for (PreconditionerEstimate const& estimate : estimates_)
       if (estimate.refusal.empty())
-        plan_.push_back({estimate.kind, options_.max_iterations});
+        plan_.push_back({estimate.kind, options.max_iterations});
     // The first gives way when it has taken what the second was predicted to take, and long enough to be judged; then the second,
     // if it does not converge either, to the first.
     if (plan_.size() > 1) {
@@ -916,17 +919,16 @@ private:
       };
       std::int64_t const patience =
           std::max({std::int64_t{100}, 5 * first.iterations, iterations_in(1.5 * second.seconds()), iterations_in(long_enough)});
-      if (patience < options_.max_iterations) {
+      if (patience < options.max_iterations) {
         plan_[0].last_iteration = patience;
-        plan_[1].last_iteration = (patience + options_.max_iterations) / 2;
+        plan_[1].last_iteration = (patience + options.max_iterations) / 2;
       }
-      plan_.push_back({first.kind, options_.max_iterations});
+      plan_.push_back({first.kind, options.max_iterations});
     }
   }
 
   MultiPrecisionOperator const& a_;
   Context& context_;
-  SolverOptions const& options_;
   DiagonalRange range_;
   Array<double> weights_;  ///< see weights_of_rows
   std::vector<PreconditionerEstimate> estimates_;
@@ -940,12 +942,12 @@ private:
 /// try. Unless the options say `automatic` that is one run. The first one may be taken together with those of others.
 class Attempts {
 public:
-  Attempts(SharedSetup& shared, Array<double> const& b, SolverResult& result)
+  Attempts(SharedSetup& shared, Array<double> const& b, SolverOptions const& options, SolverResult& result)
       : shared_(shared),
         a_(shared.a()),
         context_(a_.context()),
         b_(b),
-        options_(shared.options()),
+        options_(options),
         result_(result),
         precision_(options_.precision != Precision::automatic       ? options_.precision
                    : options_.tolerance < least_tolerance_of_double ? Precision::refined
@@ -1079,7 +1081,7 @@ private:
     now_.precision = precision_;
     now_.max_iterations = trial.last_iteration;
     result_.preconditioner = trial.kind;
-    return shared_.make(now_, preconditioner_options(now_), result_);
+    return shared_.make(preconditioner_options(now_), options_, result_);
   }
 
   Outcome not_begun(std::string const& why) {
@@ -1187,6 +1189,19 @@ bool is_right_hand_side(MultiPrecisionOperator const& a, Array<double> const& b,
   return max_over(options.ranks, largest) > 0;
 }
 
+/// What an earlier call has left, or what this one makes, and leaves where it is asked to.
+std::shared_ptr<SharedSetup> setup_of(MultiPrecisionOperator const& a, SolverOptions const& options) {
+  if (options.kept == nullptr)
+    return std::make_shared<SharedSetup>(a, options);
+  auto shared = std::static_pointer_cast<SharedSetup>(options.kept->made);
+  if (shared == nullptr)
+    options.kept->made = shared = std::make_shared<SharedSetup>(a, options);
+  else
+    shared->begin(options);
+  assert(&shared->a() == &a);
+  return shared;
+}
+
 SolverResult zero_solution(MultiPrecisionOperator const& a, Array<double>& x, Array<double>& x_low, SolverOptions const& options) {
   x = zeros(a.context(), a.n_rows());
   x_low = {};
@@ -1207,8 +1222,8 @@ SolverResult solve(MultiPrecisionOperator const& a, Array<double> const& b, Arra
   if (!is_right_hand_side(a, b, "the right-hand side", options))
     return zero_solution(a, x, x_low, options);
   SolverResult result;
-  SharedSetup shared(a, options);
-  Attempts attempts(shared, b, result);
+  std::shared_ptr<SharedSetup> const shared = setup_of(a, options);
+  Attempts attempts(*shared, b, options, result);
   Attempts* const alone = &attempts;
   Attempts::first_attempts(std::span(&alone, 1));
   attempts.finish(x, x_low);
@@ -1233,14 +1248,14 @@ std::vector<SolverResult> solve_block(MultiPrecisionOperator const& a, std::span
       results[j] = zero_solution(a, x[j], x_low[j], options);
   if (to_solve.empty())
     return results;
-  SharedSetup shared(a, options);
+  std::shared_ptr<SharedSetup> const shared = setup_of(a, options);
   for (std::size_t first = 0; first < to_solve.size(); first += static_cast<std::size_t>(at_once)) {
     std::span<std::size_t const> const group =
         std::span(to_solve).subspan(first, std::min(static_cast<std::size_t>(at_once), to_solve.size() - first));
     std::vector<std::unique_ptr<Attempts>> attempts;
     std::vector<Attempts*> all;
     for (std::size_t const j : group) {
-      attempts.push_back(std::make_unique<Attempts>(shared, b[j], results[j]));
+      attempts.push_back(std::make_unique<Attempts>(*shared, b[j], options, results[j]));
       all.push_back(attempts.back().get());
     }
     Attempts::first_attempts(all);

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -65,6 +66,11 @@ struct Names<SolverStatus> {
                                                               {SolverStatus::interrupted, "interrupted"}}};
 };
 
+/// What `solve` makes of a matrix before it iterates, the preconditioner among it: see SolverOptions::kept.
+struct KeptSetup {
+  std::shared_ptr<void> made{};  ///< null: nothing yet
+};
+
 struct SolverOptions {
   Method method = Method::cg;
   Precision precision = Precision::double_;
@@ -95,6 +101,10 @@ struct SolverOptions {
   /// Provides the entries of the matrix for preconditioners that are made from them (needs_csr). It may be empty with the others.
   CsrProvider csr{};
   SetupSteps* setup_steps = nullptr;  ///< see PreconditionerOptions::steps
+  /// Where `solve` leaves what it has made of A, and takes it from; null: nowhere. Precondition of a call that finds something
+  /// there: A is the object that it was made of, with the same entries, and options are the same but for tolerance, start, initial,
+  /// monitor, setup_steps, and functions that provide the same. A outlives it, and so do `ranks`.
+  KeptSetup* kept = nullptr;
   /// The ranks that share the rows of A (formats/rank_matrix.hpp). They outlive the call.
   std::reference_wrapper<Communicator> ranks = alone();
 };

@@ -85,36 +85,127 @@ def sweep_record(poisson):
     return json.loads((poisson.directory / "out/sweep.json").read_text())
 
 
+@pytest.fixture
+def together_and_alone(poisson, differences):
+    """Runs all cases of a sweep in live workers, and each in a process of its own; compares all their files. Returns the cases of sweep.json."""
+
+    def compare(text, jobs=1):
+        for name in ("together", "alone"):
+            (poisson.directory / name).mkdir()
+            poisson.write(text.replace("two_materials.msh", str(ROOT / "meshes/two_materials.msh")), f"{name}/sweep.yaml")
+
+        def run(folder, *words):
+            return subprocess.run([EXECUTABLE, "sweep", "sweep.yaml", "--output", "out", "--threads", "1", *words], cwd=poisson.directory / folder,
+                                  text=True, capture_output=True, timeout=300, stdin=subprocess.DEVNULL)
+
+        done = run("together", "--jobs", str(jobs))
+        cases = json.loads((poisson.directory / "together/out/sweep.json").read_text())["cases"]
+        for number in range(len(cases)):
+            run("alone", "--case", str(number))
+        names = [sorted(path.relative_to(poisson.directory / folder).as_posix() for path in (poisson.directory / folder).glob("out/cases/*/*"))
+                 for folder in ("together", "alone")]
+        assert names[0] == names[1] and len(names[0]) > 3 * len(cases), done.stderr
+        for case in cases:
+            path = poisson.directory / "together/out" / case["directory"] / "result.json"
+            case["record"] = json.loads(path.read_text()) if path.exists() else None
+        for name in names[0]:
+            together, alone = (poisson.directory / folder / name for folder in ("together", "alone"))
+            if name.endswith("result.json"):  # commands differ in options without effect on results
+                for path in (together, alone):
+                    record = json.loads(path.read_text())
+                    del record["provenance"]["command"]
+                    path.write_text(json.dumps(record))
+            elif name.endswith("report.html"):
+                for path in (together, alone):
+                    path.write_text("\n".join(line for line in path.read_text().split("\n") if "--case" not in line))
+            assert differences(name, together, alone) is None
+        return cases
+
+    return compare
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_results_are_those_of_a_process_for_each_case(poisson, differences, jobs):
+def test_results_are_those_of_a_process_for_each_case(together_and_alone, jobs):
     """All files of all cases. Two jobs begin with the largest mesh, so that neighbours are others."""
-    for name in ("together", "alone"):
-        (poisson.directory / name).mkdir()
-        poisson.write(KINDS.replace("two_materials.msh", str(ROOT / "meshes/two_materials.msh")), f"{name}/kinds.yaml")
+    cases = together_and_alone(KINDS, jobs)
+    assert [case["exit_code"] for case in cases] == [1 if i == FAILING else 2 if i == 8 else 0 for i in range(10)]
 
-    def run(folder, *words):
-        return subprocess.run([EXECUTABLE, "sweep", "kinds.yaml", "--output", "out", "--threads", "1", *words], cwd=poisson.directory / folder, text=True,
-                              capture_output=True, timeout=300, stdin=subprocess.DEVNULL)
 
-    done = run("together", "--jobs", str(jobs))
-    cases = json.loads((poisson.directory / "together/out/sweep.json").read_text())["cases"]
-    assert [case["exit_code"] for case in cases] == [1 if i == FAILING else 2 if i == 8 else 0 for i in range(10)], done.stderr
-    for number in range(10):
-        run("alone", "--case", str(number))
-    names = [sorted(path.relative_to(poisson.directory / folder).as_posix() for path in (poisson.directory / folder).glob("out/cases/*/*"))
-             for folder in ("together", "alone")]
-    assert names[0] == names[1] and len(names[0]) > 80
-    for name in names[0]:
-        together, alone = (poisson.directory / folder / name for folder in ("together", "alone"))
-        if name.endswith("result.json"):  # commands differ in options without effect on results
-            for path in (together, alone):
-                record = json.loads(path.read_text())
-                del record["provenance"]["command"]
-                path.write_text(json.dumps(record))
-        elif name.endswith("report.html"):
-            for path in (together, alone):
-                path.write_text("\n".join(line for line in path.read_text().split("\n") if "--case" not in line))
-        assert differences(name, together, alone) is None
+# Beside its matrix a case has a source and values on the boundary: some neighbours have the same matrix, and some another. The data of
+# one are wrong, and one has nothing but zeros.
+SHARED = """
+parameters: {k: 1, g: 0, s: 1}
+problem:
+  mesh: {MESH}
+  coefficient: "1 + k*x*x"
+  source: "s"
+  boundary: [{ids: all, type: TYPE, value: "VALUE"ALPHA}]
+  element: {order: ORDER}
+matrix: {format: FORMAT}
+solver: {preconditioner: PRECONDITIONER, tolerance: 1e-9MORE}
+sweep:
+  mode: zip
+  parameters.k: [1, 1, 1, 1, 3, 3, 3, 3, 1, 1]
+  parameters.g: [0, 1, 2, 0, 0, 2, 2, 2, 2, 2]
+  parameters.s: [1, 1, 7, 0, 0, 2, 3, 1, 2, 2]
+  problem.source: ["s", "s*y", "exp(s*x)", "s", "s", "s", "log(-s)", "s*z", "s", "s*x"]
+output: {probes: [{at: [0.25, 0.25, 0.25], name: p}], vtk: {enabled: false}, picture: false, report: false}
+"""
+MAKES_SETUP = [0, 5, 7, 8]  # 4, nothing but zeros, needs none; the process of 6 has ended
+SYSTEMS = {
+    "box": {},
+    "box_jacobi_double_double": {"PRECONDITIONER": "jacobi", "MORE": ", precision: double_double"},
+    "graded": {"MESH": "cells: [7, 6, 5], growth: [1.2, 1, 0.8]"},
+    "free": {"FORMAT": "matrix_free"},
+    "csr_ic0": {"FORMAT": "csr", "PRECONDITIONER": "ic0"},
+    "csr_auto": {"FORMAT": "auto", "MESH": "cells: [6, 5, 4], extent: [1, 2, 1]", "ORDER": "2", "PRECONDITIONER": "auto"},
+    "lattices": {"MESH": "generator: hyper_ball, refinements: 2"},
+    "cells_of_order_2": {"MESH": "generator: hyper_ball, refinements: 1", "ORDER": "2", "FORMAT": "matrix_free"},
+    "file_bicgstab": {"MESH": "file: two_materials.msh", "FORMAT": "sell_c_sigma", "PRECONDITIONER": "ilu0", "MORE": ", method: bicgstab"},
+    "robin": {"TYPE": "robin", "ALPHA": ", alpha: 2"},
+    "refined": {"MORE": ", precision: refined"},
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_cases_with_the_same_matrix_share_it(together_and_alone, system):
+    words = {"MESH": "cells: [7, 6, 5]", "TYPE": "dirichlet", "VALUE": "g + g*x*y", "ALPHA": "", "ORDER": "1", "FORMAT": "half_cds",
+             "PRECONDITIONER": "multigrid", "MORE": "", **SYSTEMS[system]}
+    text = SHARED
+    for word, value in words.items():
+        text = text.replace(word, value)
+    cases = together_and_alone(text)
+    assert [case["exit_code"] for case in cases] == [1 if i == 6 else 0 for i in range(10)]
+    made = [i for i, case in enumerate(cases) if case["record"] and case["record"]["solver"]["setup_seconds"] > 0]
+    assert made == MAKES_SETUP
+
+
+def test_no_case_gets_the_matrix_of_another_mesh(together_and_alone):
+    """Meshes and elements come in turns, with equal numbers of unknowns, too."""
+    text = """
+problem:
+  mesh: {cells: [6, 5, 4]}
+  source: "1 + x"
+  boundary: [{ids: [0, 1, 2, 3], type: dirichlet, value: "x"}, {ids: [4, 5], type: neumann, value: "1"}]
+solver: {preconditioner: multigrid}
+sweep:
+  mode: zip
+  problem.mesh:
+    - {cells: [6, 5, 4]}
+    - {cells: [4, 5, 6]}
+    - {cells: [6, 5, 4]}
+    - {cells: [6, 5, 4], extent: [1, 1, 2]}
+    - {cells: [3, 5, 2]}
+    - {cells: [6, 5, 4]}
+    - {cells: [6, 5, 4], refinements: 1}
+    - {cells: [6, 5, 4], refinements: 1}
+  problem.element.order: [1, 1, 1, 1, 2, 1, 1, 1]
+  problem.source: ["1", "1", "x", "x", "x", "2", "2", "y"]
+output: {vtk: {enabled: false}, picture: false, report: false}
+"""
+    cases = together_and_alone(text)
+    assert [case["exit_code"] for case in cases] == 8 * [0]
+    assert [case["record"]["solver"]["setup_seconds"] > 0 for case in cases] == 7 * [True] + [False]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])

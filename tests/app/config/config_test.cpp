@@ -724,6 +724,47 @@ TEST(Config, FingerprintIsOfWhatIsComputed) {
   EXPECT_NE(fingerprint(swept.case_with({"backend=cpu"}).config()), fingerprint(swept.case_with({"backend=cuda"}).config()));
 }
 
+TEST(Config, TextOfAMatrixIsOfWhatItDependsOn) {
+  std::string const text = R"(
+parameters: {k: 1, s: 2, both: 3}
+problem:
+  mesh: {cells: [4, 4, 4], boundaries: [{name: low, where: "x < 0.5*both"}]}
+  coefficient: {default: "k + x"}
+  source: "s*both"
+  boundary:
+    - {names: [low], type: dirichlet, value: "s"}
+    - {ids: all, type: robin, value: "s", alpha: "both"}
+)";
+  std::string const base = matrix_text(parse(text));
+  for (std::string const set :
+       {"parameters.s=7", "problem.source=exp(x)", "problem.boundary[0].value=x", "problem.boundary[1].value=y", "output.name=T",
+        "output.probes=[{at: [0, 0, 0], name: p}]", "problem.exact=x", "problem.point_sources=[{at: [0.5, 0.5, 0.5], value: 1}]",
+        "output.directory=elsewhere"})
+    EXPECT_EQ(matrix_text(parse(text, {set})), base) << set;
+  for (std::string const set :
+       {"parameters.k=7", "parameters.both=7", "problem.coefficient.default=k + y", "problem.boundary[1].alpha=4",
+        "problem.boundary[0].type=neumann", "problem.element.order=2", "problem.mesh.cells[0]=5", "problem.mesh.extent=[1, 1, 2]",
+        "matrix.format=csr", "solver.tolerance=1e-11", "solver.preconditioner=jacobi", "backend=cpu"})
+    EXPECT_NE(matrix_text(parse(text, {set})), base) << set;
+  Configuration const swept = parse_configuration(text, "case.yaml", {"sweep={parameters.s: [1, 2], parameters.k: [1, 2]}"});
+  auto const of_case = [&](std::string const& s, std::string const& k) {
+    return matrix_text(swept.case_with({"parameters.s=" + s, "parameters.k=" + k}).config());
+  };
+  EXPECT_EQ(of_case("1", "2"), of_case("2", "2"));
+  EXPECT_NE(of_case("1", "1"), of_case("1", "2"));
+}
+
+TEST(Config, TextOfAMatrixChangesWithTheFileOfItsMesh) {
+  fs::path const file = fs::temp_directory_path() / ("poisson_matrix_text_" + std::to_string(getpid()) + ".msh");
+  std::ofstream(file) << "one";
+  std::string const text = "problem:\n  mesh: {file: " + file.string() + "}\n  boundary: [{ids: all, type: dirichlet}]\n";
+  std::string const base = matrix_text(parse(text));
+  EXPECT_EQ(matrix_text(parse(text)), base);
+  std::ofstream(file) << "more";
+  EXPECT_NE(matrix_text(parse(text)), base);
+  fs::remove(file);
+}
+
 TEST(Config, EveryFileInConfigsLoads) {
   auto const files = config_files();
   EXPECT_GE(files.size(), 7u);

@@ -299,6 +299,12 @@ protected:
     BoxSystem const again(*this->context, problem, format);
     CsrMatrix const same = again.matrix().to_csr();
     EXPECT_TRUE(std::equal(matrix.values.begin(), matrix.values.end(), same.values.begin(), same.values.end())) << "other bits";
+    BoxSystem const without(*this->context, problem, format, false);
+    HostVector<double> same_rhs(rhs.size());
+    without.rhs().download(std::span<double>(same_rhs));
+    EXPECT_TRUE(std::equal(rhs.begin(), rhs.end(), same_rhs.begin())) << "other bits without a matrix";
+    EXPECT_EQ(without.nnz(), system.nnz());
+    EXPECT_EQ(without.source().sum, system.source().sum);
   }
 };
 TYPED_TEST_SUITE(BoxSystemOn, Backends, BackendNames);

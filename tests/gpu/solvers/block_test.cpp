@@ -152,6 +152,39 @@ TYPED_TEST(Blocks, AreTheirColumnsWithEveryMethodPrecisionAndPreconditioner) {
         }
 }
 
+/// One column after another, each with what the first has left, is each by itself; tolerances differ.
+TYPED_TEST(Blocks, OneByOneWithTheSameSetup) {
+  auto const csr = box27(6, 5, 7, false, 0.3);
+  Columns const b = columns_of(csr->n_rows);
+  for (auto const& precision : Names<Precision>::values)
+    for (auto const& preconditioner : Names<PreconditionerKind>::values) {
+      SolverOptions options;
+      options.precision = precision.value;
+      options.preconditioner = preconditioner.value;
+      SCOPED_TRACE(std::string(precision.name) + " " + std::string(preconditioner.name));
+      auto const matrix = this->made(csr, options);
+      KeptSetup kept;
+      Solved with, without;
+      for (std::size_t j = 0; j < b.size(); ++j) {
+        options.tolerance = j % 3 == 2 ? 1e-4 : 1e-11;
+        auto const take = [&](KeptSetup* setup, Solved& all) {
+          options.kept = setup;
+          Solved const one = solve_one_by_one(*matrix, {b[j]}, options);
+          all.results.push_back(one.results[0]);
+          all.x.push_back(one.x[0]);
+          all.x_low.push_back(one.x_low[0]);
+        };
+        take(&kept, with);
+        take(nullptr, without);
+        if (j > 0 && preconditioner.value != PreconditionerKind::automatic) {
+          EXPECT_EQ(with.results[j].setup_seconds, 0) << "it was made again";
+        }
+      }
+      EXPECT_GT(with.results[0].setup_seconds, 0);
+      expect_alike(with, without, true);
+    }
+}
+
 TYPED_TEST(Blocks, ColumnsStopByTheirOwnCriterion) {
   auto const csr = box27(12, 11, 10, false, 0.2);
   Columns b = columns_of(csr->n_rows);
