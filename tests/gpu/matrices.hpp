@@ -100,6 +100,27 @@ inline std::shared_ptr<CsrMatrix> large_box27(std::int64_t nx, std::int64_t ny, 
   return csr;
 }
 
+/// A symmetric matrix of n rows whose diagonals lie where those of a box with planes of nx x ny nodes do, full from end to end: its
+/// couplings wrap around lines and planes, so that it is not the matrix of a box.
+inline std::shared_ptr<CsrMatrix> wrapped_box27(std::int64_t nx, std::int64_t ny, std::int64_t n) {
+  auto csr = std::make_shared<CsrMatrix>();
+  csr->n_rows = csr->n_columns = n;
+  csr->row_ptr.push_back(0);
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t dz = -1; dz <= 1; ++dz)
+      for (std::int64_t dy = -1; dy <= 1; ++dy)
+        for (std::int64_t dx = -1; dx <= 1; ++dx) {
+          std::int64_t const j = i + (dz * ny + dy) * nx + dx;
+          if (j < 0 || j >= n)
+            continue;
+          csr->columns.push_back(static_cast<std::int32_t>(j));
+          csr->values.push_back(i == j ? 30 : std::sin(0.7 * static_cast<double>(i + j) + static_cast<double>((i ^ j) % 1013)));
+        }
+    csr->row_ptr.push_back(static_cast<std::int64_t>(csr->columns.size()));
+  }
+  return csr;
+}
+
 /// n rows of about `length` entries, half of them at the same distances from the row as in the rows before, the others anywhere; a
 /// few rows are empty, and the first has `longest` entries. Built fast enough for a hundred thousand rows.
 inline std::shared_ptr<CsrMatrix> large_irregular(std::int64_t n, std::int64_t length, std::int64_t longest) {

@@ -515,9 +515,20 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
       else
         row(LatticePlace(rows.plane(), of_lattices.node()), sum.value(), x_below[4]);
     };
-    if (z == box.planes) {  // above the last plane there is nothing
-      if (completes)
+    if (z == box.planes) {
+      if (completes) {
+        // Above the last plane there is nothing. But a matrix that is not one of a box may couple the plane's first rows with its
+        // last ones: in the flat numbering these are where a box has the neighbours of the first line in the plane above.
+        if constexpr (flat)
+          if (in_plane <= box.line)
+            unrolled<first_between_planes, diagonals>([&](auto diagonal) {
+              constexpr int k = diagonal;
+              std::int64_t const j = below + half_stencil::offset(k, box.line, box.plane);
+              if (j < box.n)
+                sum.add(values[k * box.n + j], cuda::load_constant(x, j));
+            });
         complete();
+      }
       break;
     }
     char const* const stage = reinterpret_cast<char const*>(shared) + z % stages * Places::plane_bytes;

@@ -119,6 +119,11 @@ TYPED_TEST(Product, BoxesBeyondTheDeviceCache) {
   this->check(large_box27(33, 9, 1800), "33 x 9 x 1800");  // in wide tiles, as the next one
   this->check(large_box27(65, 66, 150), "65 x 66 x 150");
   this->check(large_box27(257, 129, 15, 257 * 129 * 15 - 300), "257 x 129 x 15 without the last 300 rows");
+  // Not boxes: the last plane whole, less a few rows, less more than a line, and with lines that do not fill tiles.
+  this->check(wrapped_box27(82, 82, 82 * 82 * 85), "82 x 82 x 85, wrapped");
+  this->check(wrapped_box27(82, 82, 82 * 82 * 85 - 40), "82 x 82 x 85 without the last 40 rows, wrapped");
+  this->check(wrapped_box27(82, 82, 82 * 82 * 85 - 84), "82 x 82 x 85 without the last 84 rows, wrapped");
+  this->check(wrapped_box27(65, 130, 65 * 130 * 70 - 3000), "65 x 130 x 70 without the last 3000 rows, wrapped");
 }
 
 TYPED_TEST(Product, IrregularBeyondTheDeviceCache) {

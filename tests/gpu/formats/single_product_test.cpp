@@ -144,6 +144,7 @@ TYPED_TEST(SingleProduct, BeyondTheDeviceCache) {
     this->check(large_box27(33, 9, 3200), "33 x 9 x 3200");  // in wide tiles, as the next one
     this->check(large_box27(65, 66, 290), "65 x 66 x 290");
     this->check(large_box27(257, 129, 29, 257 * 129 * 29 - 300), "257 x 129 x 29 without the last 300 rows");
+    this->check(wrapped_box27(82, 82, 82 * 82 * 150), "82 x 82 x 150, wrapped");
   }
   if (this->any_pattern)
     for (int const c : {4, 8, 32})
