@@ -120,8 +120,14 @@ __device__ __forceinline__ void for_column_rows(march::Box const& box, V const* 
     V const* const x_window = reinterpret_cast<V const*>(stage + Places::x_begin) + ty * x_pitch + tx;
     V const* const x_window_below = reinterpret_cast<V const*>(stage_below + Places::x_begin) + ty * x_pitch + tx;
     if (z == box.planes) {  // above the last plane there is nothing
-      if (completes)
+      if (completes) {
+        march::add_wrapped(box, values, below, in_plane, [&](V v, std::int64_t j) {
+#pragma unroll
+          for (int c = 0; c < columns; ++c)
+            sum[c].add(v, __ldg(x.of[c] + j));
+        });
         march::unrolled<0, columns>([&](auto c) { row(below, c, sum[c].value(), x_window_below[c * Tile::x_size + x_pitch + 1]); });
+      }
       break;
     }
     // The value of diagonal k in the row of the node at (+shift dx, +shift dy).

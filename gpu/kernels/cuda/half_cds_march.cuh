@@ -311,6 +311,21 @@ __device__ __forceinline__ RimEntry rim_entry(Box const& box, Stored const* valu
   return entry;
 }
 
+/// Calls add(value, j) for what row i, at in_plane in the last plane, has beyond it: nothing in a box. But a matrix that is not one
+/// of a box may couple the plane's first rows with its last ones: in the flat numbering these lie where a box has the neighbours of
+/// the first line in the plane above.
+template <class Stored, class Add>
+__device__ __forceinline__ void add_wrapped(Box const& box, Stored const* __restrict__ values, std::int64_t i,
+                                            std::int64_t in_plane, Add const& add) {
+  if (in_plane <= box.line)
+    unrolled<first_between_planes, diagonals>([&](auto diagonal) {
+      constexpr int k = diagonal;
+      std::int64_t const j = i + half_stencil::offset(k, box.line, box.plane);
+      if (j < box.n)
+        add(values[k * box.n + j], j);
+    });
+}
+
 /// The entry of x at its place in the window of high parts.
 template <class Tile, class T, class Number>
 __device__ __forceinline__ T shared_number(Number const* p) {
@@ -515,18 +530,10 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
       else
         row(LatticePlace(rows.plane(), of_lattices.node()), sum.value(), x_below[4]);
     };
-    if (z == box.planes) {
+    if (z == box.planes) {  // above the last plane there is nothing
       if (completes) {
-        // Above the last plane there is nothing. But a matrix that is not one of a box may couple the plane's first rows with its
-        // last ones: in the flat numbering these are where a box has the neighbours of the first line in the plane above.
         if constexpr (flat)
-          if (in_plane <= box.line)
-            unrolled<first_between_planes, diagonals>([&](auto diagonal) {
-              constexpr int k = diagonal;
-              std::int64_t const j = below + half_stencil::offset(k, box.line, box.plane);
-              if (j < box.n)
-                sum.add(values[k * box.n + j], cuda::load_constant(x, j));
-            });
+          add_wrapped(box, values, below, in_plane, [&](Stored v, std::int64_t j) { sum.add(v, cuda::load_constant(x, j)); });
         complete();
       }
       break;

@@ -177,11 +177,13 @@ TYPED_TEST(ColumnPasses, OfRowsOfDifferentLengths) {
   this->compare(uneven(700, 700, 3), {2, 7});
 }
 
-/// Boxes beyond the caches of a device, whose lines fill tiles or do not, and whose last plane is not complete.
+/// Boxes beyond the caches of a device, whose lines fill tiles or do not, and whose last plane is not complete; one wraps around
+/// lines and planes.
 TYPED_TEST(ColumnPasses, OfLargeBoxes) {
   if (TypeParam::backend == Backend::cpu || TypeParam::format == Format::cds)
     GTEST_SKIP() << "the host has one loop for all sizes";
-  for (auto const& csr : {large_box27(128, 130, 72), large_box27(129, 127, 75), large_box27(97, 200, 64, 97 * 200 * 64 - 1234)})
+  for (auto const& csr : {large_box27(128, 130, 72), large_box27(129, 127, 75), large_box27(97, 200, 64, 97 * 200 * 64 - 1234),
+                          wrapped_box27(100, 90, 100 * 90 * 130 - 60)})
     for (MatrixPrecision const precision : {MatrixPrecision::double_, MatrixPrecision::single}) {
       FormatOptions options;
       options.precision = precision;
