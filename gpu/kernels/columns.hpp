@@ -8,7 +8,7 @@
 namespace poisson {
 
 /// A step of a smoother on one of several columns, and r = b - A x on one of them: see SmoothingKernelsFor. Nothing is done when
-/// *stop is not 0.
+/// *stop is not 0. Precondition: the steps of all columns have one diagonal.
 template <class V>
 struct SmoothingColumn {
   SmoothingStep<V> step;

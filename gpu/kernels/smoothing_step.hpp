@@ -49,12 +49,13 @@ template <class V>
 }
 
 // What a pass over the rows of a matrix does with y = (A x)_i and x = x_i. What `load` reads may be asked for before y is known;
-// with `diagonal` where that entry is known.
+// with `diagonal` where that entry is known: diagonal(i), where it is used.
 
 template <class V>
 struct SmoothingRow {
   SmoothingStep<V> step;
   using Terms = StepTerms<V>;
+  [[nodiscard]] POISSON_HOST_DEVICE V diagonal(std::int64_t i) const { return step.diagonal[i]; }
   [[nodiscard]] POISSON_HOST_DEVICE Terms load(std::int64_t i) const { return step_terms(step, i); }
   [[nodiscard]] POISSON_HOST_DEVICE Terms load(std::int64_t i, V diagonal) const { return step_terms(step, i, diagonal); }
   POISSON_HOST_DEVICE void operator()(std::int64_t i, V y, V x, Terms const& terms) const { take_step(step, i, y, x, terms); }
@@ -66,6 +67,7 @@ struct ResidualRow {
   V const* __restrict__ b;
   V* __restrict__ r;
   using Terms = V;
+  [[nodiscard]] POISSON_HOST_DEVICE V diagonal(std::int64_t) const { return 0; }
   [[nodiscard]] POISSON_HOST_DEVICE Terms load(std::int64_t i) const { return b[i]; }
   [[nodiscard]] POISSON_HOST_DEVICE Terms load(std::int64_t i, V) const { return b[i]; }
   POISSON_HOST_DEVICE void operator()(std::int64_t i, V y, V, Terms const& own) const { r[i] = own - y; }

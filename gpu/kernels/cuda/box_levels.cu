@@ -293,55 +293,81 @@ __global__ void restrict_columns_kernel(BoxLevel<V> const fine, BoxCoarsening<V>
 /// x += P e at the fine node at the place of a coarse one and at those between that and the next ones. Weights of nodes that are
 /// not free are 0.
 template <class V>
-__device__ __forceinline__ void prolong_from(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
-                                             Node const& node, V const* __restrict__ e, V* __restrict__ x) {
-  std::int32_t const c[3] = {node.i, node.j, node.k};
-  std::int32_t f[3];
-  bool between[3], next[3];  // whether there is a node between, and whether another coarse one beyond it
+class Prolongation {
+public:
+  __device__ __forceinline__ Prolongation(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                                          Node const& node) {
+    std::int32_t const c[3] = {node.i, node.j, node.k};
+    std::int32_t f[3];
 #pragma unroll
-  for (int d = 0; d < 3; ++d) {
-    f[d] = fine_node(coarsening.halved[d], fine.nodes[d], c[d]);
-    between[d] = depends(coarsening.halved[d], fine.nodes[d], f[d], 1);
-    next[d] = between[d] && fine.nodes[d] != 2;
-  }
-  std::int64_t const n = coarse.n(), stride[3] = {1, coarse.nodes[0], std::int64_t{coarse.nodes[0]} * coarse.nodes[1]};
-#pragma unroll
-  for (int o = 0; o < 8; ++o) {  // bit d: between in direction d
-    bool exists = true;
-#pragma unroll
-    for (int d = 0; d < 3; ++d)
-      exists = exists && ((o >> d & 1) == 0 || between[d]);
-    if (!exists)
-      continue;
-    V sum = 0;
-#pragma unroll
-    for (int b = 0; b < 8; ++b) {  // bit d: the next coarse node in direction d
-      if ((b & ~o) != 0)
-        continue;
-      bool there = true;
-      int place = 13;
-      std::int64_t at = node.at;
-      constexpr int of_place[3] = {1, 3, 9};
-#pragma unroll
-      for (int d = 0; d < 3; ++d) {
-        there = there && ((b >> d & 1) == 0 || next[d]);
-        place += of_place[d] * ((o >> d & 1) - 2 * (b >> d & 1));
-        at += (b >> d & 1) * stride[d];
-      }
-      if (there)
-        sum += coarsening.weights[place * n + at] * e[at];
+    for (int d = 0; d < 3; ++d) {
+      f[d] = fine_node(coarsening.halved[d], fine.nodes[d], c[d]);
+      between_[d] = depends(coarsening.halved[d], fine.nodes[d], f[d], 1);
+      next_[d] = between_[d] && fine.nodes[d] != 2;
     }
-    x[fine.number(f[0] + (o & 1), f[1] + (o >> 1 & 1), f[2] + (o >> 2))] += sum;
+    coarse_ = {node.at, coarse.nodes[0], std::int64_t{coarse.nodes[0]} * coarse.nodes[1]};
+    fine_ = {fine.number(f[0], f[1], f[2]), fine.nodes[0], std::int64_t{fine.nodes[0]} * fine.nodes[1]};
+    weights_ = coarsening.weights;
+    n_ = coarse.n();
   }
-}
+
+  // A fine node o: bit d says that it is between coarse ones in direction d. A coarse node b: bit d says that it is the next one
+  // there. Fine nodes depend on coarse ones with none but their bits.
+
+  [[nodiscard]] __device__ __forceinline__ bool has(int o, int b) const {
+    return (b & ~o) == 0 && has(between_, o) && has(next_, b);
+  }
+  [[nodiscard]] __device__ __forceinline__ V weight(int o, int b) const {
+    int const place = 13 + (o & 1) - 2 * (b & 1) + 3 * ((o >> 1 & 1) - 2 * (b >> 1 & 1)) + 9 * ((o >> 2) - 2 * (b >> 2));
+    return weights_[place * n_ + at(coarse_, b)];
+  }
+  /// weight_of(o, b) is that weight, for instance from registers.
+  template <class WeightOf>
+  __device__ __forceinline__ void add(V const* __restrict__ e, V* __restrict__ x, WeightOf const& weight_of) const {
+    V corners[8];
+#pragma unroll
+    for (int b = 0; b < 8; ++b)
+      corners[b] = has(next_, b) ? e[at(coarse_, b)] : V(0);
+#pragma unroll
+    for (int o = 0; o < 8; ++o)
+      if (has(between_, o)) {
+        V sum = 0;
+#pragma unroll
+        for (int b = 0; b < 8; ++b)
+          if (has(o, b))
+            sum += weight_of(o, b) * corners[b];
+        x[at(fine_, o)] += sum;
+      }
+  }
+
+private:
+  struct Places {
+    std::int64_t first, line, plane;
+  };
+  /// The node at one step in every direction d whose bit is set.
+  [[nodiscard]] static __device__ __forceinline__ std::int64_t at(Places const& places, int bits) {
+    return places.first + (bits & 1) + (bits >> 1 & 1) * places.line + (bits >> 2) * places.plane;
+  }
+  [[nodiscard]] static __device__ __forceinline__ bool has(bool const (&directions)[3], int bits) {
+    return ((bits & 1) == 0 || directions[0]) && ((bits >> 1 & 1) == 0 || directions[1]) && ((bits >> 2) == 0 || directions[2]);
+  }
+
+  bool between_[3], next_[3];  // whether there is a node between, and whether another coarse one beyond it
+  Places coarse_, fine_;
+  V const* __restrict__ weights_;
+  std::int64_t n_;
+};
 template <class V>
 __global__ void __launch_bounds__(threads)
     prolong_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse, V const* __restrict__ e,
                    V* __restrict__ x, std::int32_t const* stop) {
   Node node;
-  if (*stop == 0 && own_node(coarse, node))
-    prolong_from(fine, coarsening, coarse, node, e, x);
+  if (*stop != 0 || !own_node(coarse, node))
+    return;
+  Prolongation<V> const prolongation(fine, coarsening, coarse, node);
+  prolongation.add(e, x, [&](int o, int b) { return prolongation.weight(o, b); });
 }
+/// The weights of a node are read once for all columns.
 template <class V>
 __global__ void __launch_bounds__(threads)
     prolong_columns_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse,
@@ -349,9 +375,17 @@ __global__ void __launch_bounds__(threads)
   Node node;
   if (!own_node(coarse, node))
     return;
+  Prolongation<V> const prolongation(fine, coarsening, coarse, node);
+  V weights[8][8];
+#pragma unroll
+  for (int o = 0; o < 8; ++o)
+#pragma unroll
+    for (int b = 0; b < 8; ++b)
+      if (prolongation.has(o, b))
+        weights[o][b] = prolongation.weight(o, b);
   for (int j = 0; j < columns.count; ++j)
     if (ProlongedColumn<V> const column = columns.of[j]; *column.stop == 0)
-      prolong_from(fine, coarsening, coarse, node, column.e, column.x);
+      prolongation.add(column.e, column.x, [&](int o, int b) { return weights[o][b]; });
 }
 
 template <class V>

@@ -32,11 +32,6 @@ Tiling tiling_of(BoxElements const& box, int multiprocessors) {
   return {planes, dim3(x * y, static_cast<unsigned>((inner + planes - 1) / planes))};
 }
 
-template <class Row>
-concept LoadsEarly = requires {
-  typename Row::Terms;
-};
-
 /// Calls row(i, (A x)_i, x_i) for the inner rows of this thread. Every x is read from memory once, but for the rims of tiles and
 /// walks: a plane's contribution to the rows above and below, and to its own, is kept in registers until these are complete. What
 /// row.load asks for, where there is such a thing, travels meanwhile.
@@ -87,7 +82,7 @@ __device__ __forceinline__ void for_inner_rows(BoxStencilView const& a, std::int
     bool const completes = z > first && works;
     std::int64_t const i = ((z - 1) * ny + y0 + 1 + ty) * nx + x0 + 1 + tx;
     [[maybe_unused]] auto const terms = [&] {
-      if constexpr (LoadsEarly<Row>)
+      if constexpr (cuda::LoadsEarly<Row>)
         return completes ? row.load(i, static_cast<S>(a.weights[0])) : typename Row::Terms{};
       else
         return 0;
@@ -97,7 +92,7 @@ __device__ __forceinline__ void for_inner_rows(BoxStencilView const& a, std::int
     S const to_own = w[0] * centre + w[1] * in_x + w[2] * in_y + w[3] * corners;
     S const to_neighbours = w[4] * centre + w[5] * in_x + w[6] * in_y + w[7] * corners;
     if (completes) {
-      if constexpr (LoadsEarly<Row>)
+      if constexpr (cuda::LoadsEarly<Row>)
         row(i, below + own + to_neighbours, x_own, terms);
       else
         row(i, below + own + to_neighbours, x_own);

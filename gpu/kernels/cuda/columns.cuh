@@ -43,7 +43,7 @@ struct StopFlags {
 #endif
 };
 
-/// What is done with the rows of every column: a SmoothingRow or ResidualRow.
+/// What is done with the rows of every column: a SmoothingRow or ResidualRow. Columns have the same diagonal.
 template <class Row, int columns>
 struct ColumnRows {
   Row of[columns];
@@ -102,8 +102,8 @@ ResidualRow<V> row_of(ResidualColumn<V> const& column) {
 template <int columns, class Column>
 auto rows_of(std::span<Column const> given) {
   ColumnRows<decltype(row_of(given[0])), columns> rows{};
-  for (std::size_t c = 0; c < given.size(); ++c)
-    rows.of[c] = row_of(given[c]);
+  for (std::size_t c = 0; c < columns; ++c)
+    rows.of[c] = row_of(given[c < given.size() ? c : 0]);
   return rows;
 }
 

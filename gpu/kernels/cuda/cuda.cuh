@@ -94,6 +94,27 @@ template <class... Parameters>
   return static_cast<unsigned>(of_multiprocessor * device.multiprocessors());
 }
 
+/// What is done with rows may read something that is known before the row's sum is: see SmoothingRow.
+template <class Row>
+concept LoadsEarly = requires {
+  typename Row::Terms;
+};
+
+namespace detail {
+struct NoTerms {};
+template <class Row>
+struct Terms {
+  using type = NoTerms;
+};
+template <LoadsEarly Row>
+struct Terms<Row> {
+  using type = typename Row::Terms;
+};
+}  // namespace detail
+/// What that is.
+template <class Row>
+using TermsOf = typename detail::Terms<Row>::type;
+
 #ifdef __CUDACC__
 
 // From compute capability 9.0 on, a kernel launched by launch_early may start before the kernel ahead of it in the stream has

@@ -425,7 +425,8 @@ private:
 };
 
 /// Calls row(i, (A x)_i, x_i) for every row of this thread, in ascending order; on lattices i is a LatticePlace, and A the matrix
-/// of the lattice. The terms of a row are added in the order of HalfCdsKernels.
+/// of the lattice. What row.load(i) asks for, where there is such a thing, travels while the row below is worked on; row gets it
+/// then as well. The terms of a row are added in the order of HalfCdsKernels.
 template <class Tile, class T, class Stored, class Row, class Nodes = FlatNodes>
 __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restrict__ values, ConstPointer<T> x, Row const& row,
                                          Nodes const& nodes = {}) {
@@ -518,6 +519,7 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
     else
       return LatticeWalk(nodes.m, first);
   }();
+  [[maybe_unused]] cuda::TermsOf<Row> terms{};
   for (int z = first; z <= last; ++z) {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(stages - 2));
     __syncthreads();  // plane z is there for all, and nobody reads plane z - 1 any more
@@ -525,10 +527,16 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
     std::int64_t const below = (std::int64_t{z} - 1) * box.plane + in_plane;
     bool const completes = has_row && z > first && below < box.n;
     auto const complete = [&] {
+      auto const finish = [&](auto const& place) {
+        if constexpr (cuda::LoadsEarly<Row>)
+          row(place, sum.value(), x_below[4], terms);
+        else
+          row(place, sum.value(), x_below[4]);
+      };
       if constexpr (flat)
-        row(below, sum.value(), x_below[4]);
+        finish(below);
       else
-        row(LatticePlace(rows.plane(), of_lattices.node()), sum.value(), x_below[4]);
+        finish(LatticePlace(rows.plane(), of_lattices.node()));
     };
     if (z == box.planes) {  // above the last plane there is nothing
       if (completes) {
@@ -560,6 +568,13 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
         rows.advance();
     }
     if (z < last) {
+      if constexpr (cuda::LoadsEarly<Row>)
+        if (std::int64_t const i = z * box.plane + in_plane; has_row && i < box.n) {
+          if constexpr (flat)
+            terms = row.load(i);
+          else
+            terms = row.load(LatticePlace(rows.plane(), of_lattices.node()));
+        }
       sum = {};
       sum.add(value(std::integral_constant<int, 0>{}, own), x_here[4]);
       unrolled<1, first_between_planes>([&](auto k) { sum.add(value(k, own), x_here[(1 - dy(k)) * 3 + 1 - dx(k)]); });

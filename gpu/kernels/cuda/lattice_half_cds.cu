@@ -275,11 +275,15 @@ template <class V, class Row>
 struct StoreRow {
   Row row;
   V* rims;
-  __device__ __forceinline__ void operator()(LatticePlace place, V sum, V x) const {
+  using Terms = typename Row::Terms;
+  [[nodiscard]] __device__ __forceinline__ Terms load(LatticePlace place) const {
+    return place.on_rim ? Terms{} : row.load(place.at);
+  }
+  __device__ __forceinline__ void operator()(LatticePlace place, V sum, V x, Terms const& terms) const {
     if (place.on_rim)
       rims[place.at] = sum;
     else
-      row(place.at, sum, x);
+      row(place.at, sum, x, terms);
   }
 };
 
