@@ -3,8 +3,10 @@
 #include "app/io/child_process.hpp"
 #include "app/launch/exit_code.hpp"
 #include "app/run/kept.hpp"
+#include "app/sweep/case_sync.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
+#include "output/files/atomic_file.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -49,12 +51,23 @@ private:
 
   [[nodiscard]] fs::path log_of(SweepCase const& c) const { return root_ / c.directory / case_log; }
   [[nodiscard]] Worker::Work work_of(std::size_t place) const;
+  /// Gives cases to the jobs that have none.
+  void begin_next(std::vector<Job>& jobs);
   /// Gives the next case to a job that has none.
   void begin(Job& job, std::size_t place);
   /// Ends a case whose time is over.
   void limit(Job& job) const;
-  /// Takes the result of a case that has ended. `interrupted`: the sweep was.
-  void end(Job& job, TaskEnd const& how, bool interrupted);
+  /// A case that has ended, and whose result was not read yet.
+  struct Ended {
+    std::size_t number;
+    double seconds;
+    int n_warnings;
+    TaskEnd how;
+  };
+  /// Frees a job from its case.
+  static Ended end(Job& job, TaskEnd const& how);
+  /// Takes the result of a case. `interrupted`: the sweep was.
+  void take(Ended const& ended, bool interrupted);
   /// Tells the waiting cases of one that has its exit code.
   void tell_ended(std::size_t number);
 
@@ -74,7 +87,8 @@ Worker::Work CaseWorkers::work_of(std::size_t place) const {
   Worker::Work work;
   if (!devices_.empty())
     work.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices_[place % devices_.size()]);
-  work.task = [this, kept = std::make_shared<Kept>()](std::size_t number) {
+  work.task = [this, kept = std::make_shared<Kept>(), sync = std::make_shared<CaseSync>(root_ / cases_folder)](std::size_t number) {
+    output::sync_each_file(false);
     SweepCase const& c = cases_[number];
     return exit_code_of(&*c.configuration, [&]() -> int {
       write_output_to(log_of(c));
@@ -88,6 +102,7 @@ Worker::Work CaseWorkers::work_of(std::size_t place) const {
       for (auto const& [backend, context] : kept->contexts)
         if (context)
           context->return_freed_memory();  // others may share the device
+      sync->case_has_ended();
       return code;
     });
   };
@@ -128,17 +143,22 @@ void CaseWorkers::limit(Job& job) const {
     job.worker->send(job.n_warnings++ == 0 ? SIGTERM : SIGKILL);
 }
 
-void CaseWorkers::end(Job& job, TaskEnd const& how, bool interrupted) {
-  std::size_t const number = *std::exchange(job.running, std::nullopt);
-  SweepCase& c = cases_[number];
-  c.seconds = job.timer.seconds();
-  bool const was_stopped = how.signal != 0 || how.code > 128;
+CaseWorkers::Ended CaseWorkers::end(Job& job, TaskEnd const& how) {
+  Ended const ended{*std::exchange(job.running, std::nullopt), job.timer.seconds(), job.n_warnings, how};
   if (!how.goes_on || job.n_warnings > 0)
     job.worker.reset();
+  return ended;
+}
+
+void CaseWorkers::take(Ended const& ended, bool interrupted) {
+  auto const& [number, seconds, n_warnings, how] = ended;
+  SweepCase& c = cases_[number];
+  c.seconds = seconds;
+  bool const was_stopped = how.signal != 0 || how.code > 128;
   std::error_code ignored;
   if (interrupted && was_stopped && !fs::exists(root_ / c.directory / "result.json", ignored))
     return;  // it had just been started; it is not run
-  bool const took_too_long = was_stopped && job.n_warnings > 0;
+  bool const took_too_long = was_stopped && n_warnings > 0;
   if (took_too_long)  // as collect_cases finds it, too
     std::ofstream(log_of(c), std::ios::app) << "poisson: error: it took longer than sweep.time_limit, " << number_text(*time_limit_)
                                             << " s, and was " << (how.signal != 0 ? "killed\n" : "interrupted\n")
@@ -162,13 +182,18 @@ void CaseWorkers::tell_ended(std::size_t number) {
   }
 }
 
+void CaseWorkers::begin_next(std::vector<Job>& jobs) {
+  for (std::size_t place = 0; place < jobs.size(); ++place)
+    while (!jobs[place].running && !interrupt_requested() && !wrong_until_ && !waiting_.empty())
+      begin(jobs[place], place);
+}
+
 void CaseWorkers::run(int n_jobs) {
   std::vector<Job> jobs(static_cast<std::size_t>(n_jobs));
   bool interrupted = false;
+  begin_syncing(root_ / cases_folder);
   while (true) {
-    for (std::size_t place = 0; place < jobs.size(); ++place)
-      while (!jobs[place].running && !interrupt_requested() && !wrong_until_ && !waiting_.empty())
-        begin(jobs[place], place);
+    begin_next(jobs);
     bool const passes_on = !interrupted && interrupt_requested();
     interrupted = interrupted || passes_on;
     std::vector<Worker*> busy;
@@ -183,11 +208,18 @@ void CaseWorkers::run(int n_jobs) {
       break;
     constexpr std::chrono::milliseconds pause{10};  // an interrupt that comes before the wait is seen after it
     Worker::wait_for(busy, pause);
+    std::vector<Ended> ended;
     for (Job& job : jobs)
       if (job.running)
         if (auto const how = job.worker->ended())
-          end(job, *how, interrupted);
+          ended.push_back(end(job, *how));
+    if (!waiting_.needs_results())  // the next cases are computed while these are read
+      begin_next(jobs);
+    for (Ended const& each : ended)
+      take(each, interrupted);
   }
+  jobs.clear();
+  end_syncing(root_ / cases_folder);
   if (wrong_until_)
     std::rethrow_exception(wrong_until_);
 }

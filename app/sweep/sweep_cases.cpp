@@ -3,6 +3,7 @@
 #include "app/io/console.hpp"
 #include "app/launch/exit_code.hpp"
 #include "app/results/solution_fields.hpp"
+#include "app/sweep/case_sync.hpp"
 #include "assembly/expression/expression.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/input_file.hpp"
@@ -235,11 +236,22 @@ Json record_of(SweepCase const& c, fs::path const& folder) {
   return result.is_object() && result.value("fingerprint", "") == c.fingerprint ? result : Json();
 }
 
+/// The same of a case that nobody waited for: null, too, where it may be damaged (see lost_since).
+Json record_on_disk(SweepCase const& c, fs::path const& folder, std::optional<fs::file_time_type> const& lost) {
+  std::error_code error;
+  if (lost && fs::last_write_time(folder / "result.json", error) >= *lost)
+    return {};
+  return record_of(c, folder);
+}
+
 /// What has become of a case that nobody waited for.
 void collect(SweepCase& c, fs::path const& root) {
   fs::path const folder = root / c.directory;
   CaseLog const log = read_log(folder / case_log);
-  Json const result = record_of(c, folder);
+  auto const lost = lost_since(root / cases_folder);
+  Json const result = record_on_disk(c, folder, lost);
+  if (lost && !result.is_object())  // it is to be run again
+    return;
   if (log.exit_code) {
     take_result(c, *log.exit_code, root);
     return;
@@ -372,13 +384,14 @@ bool has_snapshots(RunConfig const& config) {
 
 void reuse_finished(std::span<SweepCase> cases, fs::path const& root) {
   auto const names = folders_in(root);
+  auto const lost = lost_since(root / cases_folder);
   for (SweepCase& c : cases) {
     std::string const own = name_of_case(c);
     for (std::string const& name : names) {
       if (!may_hold(name, c))
         continue;
       fs::path const folder = root / cases_folder / name;
-      Json const result = record_of(c, folder);
+      Json const result = record_on_disk(c, folder, lost);
       if (!finished(result, folder))
         continue;
       c.directory = std::string(cases_folder) + "/" + name;

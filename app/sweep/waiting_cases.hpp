@@ -22,6 +22,8 @@ public:
   /// How many cases could run at the same time.
   [[nodiscard]] std::size_t size() const { return queue_.size(); }
   [[nodiscard]] bool empty() const { return queue_.empty(); }
+  /// Whether the next case depends on what `ended` tells.
+  [[nodiscard]] bool needs_results() const { return until_.has_value(); }
   /// From now on the case with the largest mesh is next, so that none of those that run side by side is left alone at the end. Has
   /// no effect with `sweep.until`.
   void largest_first();

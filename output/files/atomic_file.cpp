@@ -13,6 +13,16 @@
 
 namespace poisson::output {
 
+namespace {
+
+std::atomic<bool> syncs_each_file{true};
+
+}  // namespace
+
+void sync_each_file(bool each) noexcept {
+  syncs_each_file = each;
+}
+
 void throw_write_error(std::filesystem::path const& path, int error) {
   std::string message = "cannot write '" + path.string() + "': " + std::generic_category().message(error);
   switch (error) {
@@ -74,7 +84,8 @@ void AtomicFile::write(std::string_view text) {
 }
 
 void AtomicFile::commit() {
-  int failed = ::fsync(descriptor_) != 0 ? errno : 0;  // also of what others have written by the file's name
+  // Also of what others have written by the file's name.
+  int failed = syncs_each_file && ::fsync(descriptor_) != 0 ? errno : 0;
   if (::close(std::exchange(descriptor_, -1)) != 0 && failed == 0 && errno != EINTR)
     failed = errno;
   if (failed != 0 && failed != EINVAL)  // EINVAL: this file system cannot sync
@@ -85,6 +96,8 @@ void AtomicFile::commit() {
 }
 
 void sync_directory(std::filesystem::path const& directory) noexcept {
+  if (!syncs_each_file)
+    return;
   int const descriptor = ::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) {
     ::fsync(descriptor);

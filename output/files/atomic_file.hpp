@@ -10,9 +10,13 @@
 
 namespace poisson::output {
 
-/// Replaces a file atomically: the new one appears under its final name only when `commit` has written every byte to disk; the name
-/// is on disk after sync_directory. Writers that open files by name (HDF5, FileBuffer) write to temporary_path() in the same
-/// directory. Without commit the destructor removes that file.
+/// Whether files, and the names in directories, are brought to disk one by one by what follows here; they are unless somebody says
+/// that another one does it for all of them, in this process.
+void sync_each_file(bool each) noexcept;
+
+/// Replaces a file atomically: the new one appears under its final name only when `commit` has written every byte, and brought it
+/// to disk; the name is on disk after sync_directory. Writers that open files by name (HDF5, FileBuffer) write to temporary_path()
+/// in the same directory. Without commit the destructor removes that file.
 class AtomicFile {
 public:
   /// Creates the temporary file, empty. Throws EnvironmentError when that fails.
@@ -24,7 +28,7 @@ public:
   [[nodiscard]] std::filesystem::path const& temporary_path() const noexcept { return temporary_; }
   /// Writes at the end of what was written by this before. Throws EnvironmentError.
   void write(std::string_view text);
-  /// Syncs and renames. Throws EnvironmentError naming the final path and the system's reason.
+  /// Syncs, unless others do (sync_each_file), and renames. Throws EnvironmentError naming the final path and the system's reason.
   void commit();
 
 private:

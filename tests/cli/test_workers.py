@@ -208,6 +208,60 @@ output: {vtk: {enabled: false}, picture: false, report: false}
     assert [case["record"]["solver"]["setup_seconds"] > 0 for case in cases] == 7 * [True] + [False]
 
 
+SMALL = """
+problem:
+  mesh: {cells: [4, 4, 4]}
+  source: "s"
+  boundary: [{ids: all, type: dirichlet, value: 0}]
+parameters: {s: 1}
+output: {picture: false, report: false, vtk: {enabled: false}}
+sweep: {parameters.s: [1, 2, 3, 4, 5]}
+"""
+
+
+def reused(poisson):
+    return [case["reused"] for case in sweep_record(poisson)["cases"]]
+
+
+def test_a_sweep_that_is_killed_loses_no_finished_case(poisson):
+    config = poisson.write(SMALL.replace("[1, 2, 3, 4, 5]", "{from: 1, to: 2000, count: 2000}"))
+    process = start(poisson, config)
+    wait_for_log(poisson, process, 9, "exit code 0")
+    process.kill()
+    process.communicate(timeout=60)
+    assert (poisson.directory / "out/cases/.syncing").exists()
+    done = {path.parent.name for path in poisson.directory.glob("out/cases/*/result.json")}
+    assert 10 <= len(done) < 2000
+    more = start(poisson, config, "--resume", "--set", "sweep.parameters.s={from: 1, to: 12, count: 12}")
+    out, err = more.communicate(timeout=60)
+    assert more.returncode == 0, err
+    cases = sweep_record(poisson)["cases"]
+    assert [case["reused"] for case in cases] == [case["directory"].split("/")[1] in done for case in cases]
+    assert sum(reused(poisson)) >= 10
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_was_not_on_disk_when_the_machine_stopped_is_run_again(poisson, restarted):
+    """A stand-in: the file that a sweep leaves when the machine stops tells of another start."""
+    config = poisson.write(SMALL)
+    assert start(poisson, config).wait(timeout=60) == 0
+    assert not list(poisson.directory.glob("out/cases/.syncing*"))
+    mark = poisson.directory / "out/cases/.syncing"
+    mark.write_text("another start\n" if restarted else open("/proc/sys/kernel/random/boot_id").read())
+    records = sorted(poisson.directory.glob("out/cases/*/result.json"))
+    for i, record in enumerate(records):
+        os.utime(record, (1000 + i, 1000 + i))
+    os.utime(mark, (1003, 1003))
+    collected = subprocess.run([EXECUTABLE, "sweep", str(config), "--output", "out", "--collect"], cwd=poisson.directory, capture_output=True, text=True)
+    assert collected.returncode == (3 if restarted else 0)
+    assert ("3-4" in collected.stdout + collected.stderr) == restarted, collected
+    assert start(poisson, config, "--resume").wait(timeout=60) == 0
+    assert reused(poisson) == 3 * [True] + 2 * [not restarted]
+    assert not list(poisson.directory.glob("out/cases/.syncing*"))
+    assert start(poisson, config, "--resume").wait(timeout=60) == 0
+    assert all(reused(poisson))
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
 @pytest.mark.parametrize("stage", ["case 1 of 4", "assembly", "convert"])
 def test_a_process_that_is_ended_is_replaced(poisson, how, stage):
