@@ -27,7 +27,7 @@ TEST(CsrEntries, OfManyRowsShortAndLong) {
     std::vector<MatrixEntry> entries;
     for (int i = 0; i < 20000; ++i) {
       MatrixEntry const entry{static_cast<std::int64_t>(random() % static_cast<unsigned>(n)),
-                              static_cast<std::int32_t>(random() % 90), 1.0 / (1 + random() % 1000)};
+                              static_cast<std::int32_t>(random() % 90), 1.0 / static_cast<double>(1 + random() % 1000)};
       entries.push_back(entry);
       expected[{entry.row, entry.column}] += entry.value;
     }

@@ -20,20 +20,22 @@ namespace poisson::testing {
 
 namespace {
 
-using Type = BoxProblem::Face::Type;
+using FaceType = BoxProblem::Face::Type;
 using Counts = std::array<std::int64_t, 3>;
 
-struct Blocks {
+struct BoxInBlocks {
   Counts cells, blocks;
   std::vector<Data> k{constant(1)};
   Point extent{1, 1, 1};
-  std::array<Type, 6> types{Type::dirichlet, Type::dirichlet, Type::dirichlet, Type::dirichlet, Type::dirichlet, Type::dirichlet};
+  std::array<FaceType, 6> types{FaceType::dirichlet, FaceType::dirichlet, FaceType::dirichlet,
+                                FaceType::dirichlet, FaceType::dirichlet, FaceType::dirichlet};
   int idle = 0;  ///< more ranks, without nodes
 };
 
-std::vector<Blocks> boxes_in_blocks() {
-  constexpr std::array<Type, 6> mixed{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
-  std::vector<Blocks> result;
+std::vector<BoxInBlocks> boxes_in_blocks() {
+  constexpr std::array<FaceType, 6> mixed{FaceType::robin, FaceType::dirichlet, FaceType::neumann,
+                                          FaceType::robin, FaceType::neumann,   FaceType::neumann};
+  std::vector<BoxInBlocks> result;
   result.push_back({{16, 16, 16}, {1, 1, 2}});
   result.push_back({{17, 12, 13}, {2, 1, 1}});
   result.push_back({{13, 14, 15}, {3, 2, 1}});
@@ -50,11 +52,12 @@ std::vector<Blocks> boxes_in_blocks() {
 }
 
 /// Each box has one stencil, and blocks of three nodes or more. Cells are even in number on some levels, on one, or on none.
-std::vector<Blocks> boxes_without_entries() {
-  constexpr std::array<Type, 6> mixed{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
-  constexpr std::array<Type, 6> natural{Type::neumann, Type::dirichlet, Type::neumann,
-                                        Type::neumann, Type::neumann,   Type::dirichlet};
-  std::vector<Blocks> result;
+std::vector<BoxInBlocks> boxes_without_entries() {
+  constexpr std::array<FaceType, 6> mixed{FaceType::robin, FaceType::dirichlet, FaceType::neumann,
+                                          FaceType::robin, FaceType::neumann,   FaceType::neumann};
+  constexpr std::array<FaceType, 6> natural{FaceType::neumann, FaceType::dirichlet, FaceType::neumann,
+                                            FaceType::neumann, FaceType::neumann,   FaceType::dirichlet};
+  std::vector<BoxInBlocks> result;
   result.push_back({{16, 16, 16}, {1, 1, 2}});
   result.push_back({{32, 16, 24}, {3, 2, 1}, {constant(2)}, {1, 1, 1}, natural});
   result.push_back({{17, 12, 13}, {2, 1, 1}});
@@ -66,8 +69,8 @@ std::vector<Blocks> boxes_without_entries() {
   return result;
 }
 
-std::vector<Blocks> boxes_in_rows() {
-  std::vector<Blocks> result;
+std::vector<BoxInBlocks> boxes_in_rows() {
+  std::vector<BoxInBlocks> result;
   result.push_back({{16, 14, 15}, {1, 1, 2}});
   result.push_back({{13, 14, 15}, {3, 1, 1}});
   result.push_back({{12, 13, 11}, {1, 5, 1}});
@@ -77,7 +80,7 @@ std::vector<Blocks> boxes_in_rows() {
   return result;
 }
 
-RankBlocks blocks_of(Blocks const& box) {
+RankBlocks blocks_of(BoxInBlocks const& box) {
   RankBlocks result;
   for (std::size_t d = 0; d < 3; ++d)
     result.nodes[d] = box.cells[d] + 1;
@@ -161,7 +164,7 @@ std::unique_ptr<RankMatrix> matrix_on_rank(CsrMatrix const& a, RankBlocks const&
 }
 
 /// The cells between these nodes of the box, which are all of it or a part.
-BoxProblem problem_of(Blocks const& box, NodeBox const& nodes) {
+BoxProblem problem_of(BoxInBlocks const& box, NodeBox const& nodes) {
   BoxProblem problem;
   problem.source = constant(1).code;
   for (Data const& component : box.k)
@@ -173,15 +176,16 @@ BoxProblem problem_of(Blocks const& box, NodeBox const& nodes) {
     problem.extent[d] = box.extent[d] * static_cast<double>(problem.cells[d]) / cells;
     for (std::size_t face = 2 * d; face < 2 * d + 2; ++face) {
       bool const inside = face % 2 == 0 ? nodes.low[d] > 0 : nodes.high[d] <= box.cells[d];
-      Type const type = inside ? Type::cut : box.types[face];
-      problem.faces[face] = {type, static_cast<int>(face), constant(type == Type::robin ? 0.5 : 0).code, constant(2).code};
+      FaceType const type = inside ? FaceType::cut : box.types[face];
+      problem.faces[face] = {type, static_cast<int>(face), constant(type == FaceType::robin ? 0.5 : 0).code, constant(2).code};
     }
   }
   return problem;
 }
 
 /// The rows of a rank as it assembles them, without entries.
-std::unique_ptr<RankMatrix> operator_on_rank(Blocks const& box, RankBlocks const& blocks, Context& context, Communicator& ranks) {
+std::unique_ptr<RankMatrix> operator_on_rank(BoxInBlocks const& box, RankBlocks const& blocks, Context& context,
+                                             Communicator& ranks) {
   auto const me = static_cast<std::size_t>(ranks.rank());
   NodeBox const own = blocks.own[me], around = grown(own, blocks.nodes);
   if (own.size() == 0) {
@@ -213,7 +217,7 @@ std::unique_ptr<RankMatrix> operator_on_rank(Blocks const& box, RankBlocks const
 template <class B>
 class RankMultigrid : public OnBackend<B::value> {
 protected:
-  std::unique_ptr<Matrix> assembled(Blocks const& box, Format format = Format::half_cds) {
+  std::unique_ptr<Matrix> assembled(BoxInBlocks const& box, Format format = Format::half_cds) {
     return BoxSystem(*this->context, problem_of(box, blocks_of(box).whole()), format).take_matrix();
   }
   /// M^-1 r, on one rank.
@@ -248,7 +252,7 @@ TYPED_TEST_SUITE(RankMultigrid, Backends, BackendNames);
 
 /// Multigrid is the same map, whether levels are in blocks down to few unknowns, or on every rank from the second or the first on.
 TYPED_TEST(RankMultigrid, IsThatOfOneRank) {
-  for (Blocks const& box : boxes_in_blocks())
+  for (BoxInBlocks const& box : boxes_in_blocks())
     for (std::int64_t const gathered : {30, 1 << 18})
       for (MultigridCycle const cycle : {MultigridCycle::v, MultigridCycle::w}) {
         auto const whole = this->assembled(box);
@@ -279,7 +283,7 @@ TYPED_TEST(RankMultigrid, IsThatOfOneRank) {
 
 /// The levels of stencils, and those that follow by entries.
 TYPED_TEST(RankMultigrid, WithoutEntriesIsThatOfOneRank) {
-  for (Blocks const& box : boxes_without_entries())
+  for (BoxInBlocks const& box : boxes_without_entries())
     for (std::int64_t const gathered : {30, 1 << 18}) {
       auto const whole = this->assembled(box, Format::matrix_free);
       RankBlocks const blocks = blocks_of(box);
@@ -306,7 +310,7 @@ TYPED_TEST(RankMultigrid, WithoutEntriesIsThatOfOneRank) {
 
 /// The test solves in every precision, with a cycle in single.
 TYPED_TEST(RankMultigrid, SolvesWithoutEntriesAsOneRank) {
-  for (Blocks const& box : boxes_without_entries()) {
+  for (BoxInBlocks const& box : boxes_without_entries()) {
     auto const whole = this->assembled(box, Format::matrix_free);
     RankBlocks const blocks = blocks_of(box);
     auto const b = random_vector(whole->n_rows(), 6);
@@ -348,7 +352,7 @@ TYPED_TEST(RankMultigrid, SolvesWithoutEntriesAsOneRank) {
 }
 
 TYPED_TEST(RankMultigrid, BeginsNestedAsOneRank) {
-  for (Blocks const& box : boxes_in_blocks())
+  for (BoxInBlocks const& box : boxes_in_blocks())
     for (std::int64_t const gathered : {30, 1 << 18}) {
       auto const whole = this->assembled(box);
       CsrMatrix const csr = whole->to_csr();
@@ -380,7 +384,7 @@ TYPED_TEST(RankMultigrid, BeginsNestedAsOneRank) {
 
 /// Aggregates lie across ranks, in the order of their rows: not the same map as that of one rank, but one as good.
 TYPED_TEST(RankMultigrid, OfAnyRows) {
-  for (Blocks const& box : boxes_in_rows()) {
+  for (BoxInBlocks const& box : boxes_in_rows()) {
     auto const whole = this->assembled(box);
     auto const csr = std::make_shared<CsrMatrix const>(whole->to_csr());
     RankBlocks const blocks = blocks_of(box);
@@ -496,7 +500,7 @@ RankNestedSpaces nested_in(RankBlocks const& fine, int rank, int steps, bool as_
 
 /// A box whose nodes are those of nested spaces.
 struct Nested {
-  Blocks box;
+  BoxInBlocks box;
   int steps = 1;
   bool as_box = true;
   std::array<std::int64_t, 2> gathered{30, 1 << 18};
@@ -505,7 +509,8 @@ struct Nested {
 /// On a device ranks without rows have the whole of all levels. Without `as_box` the coarsest space has 60 unknowns, which are not
 /// aggregated: aggregates depend on the order of the unknowns.
 std::vector<Nested> nested_boxes(Backend backend) {
-  constexpr std::array<Type, 6> mixed{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
+  constexpr std::array<FaceType, 6> mixed{FaceType::robin, FaceType::dirichlet, FaceType::neumann,
+                                          FaceType::robin, FaceType::neumann,   FaceType::neumann};
   std::vector<Nested> result;
   result.push_back({{{16, 12, 14}, {1, 1, 2}}});
   result.push_back({{{14, 16, 12}, {1, 1, 3}, {ball(100)}}});
@@ -524,7 +529,7 @@ std::vector<Nested> nested_boxes(Backend backend) {
 TYPED_TEST(RankMultigrid, GoesOnInNestedSpacesAsOneRank) {
   for (Nested const& nested : nested_boxes(this->context->backend()))
     for (std::int64_t const gathered : nested.gathered) {
-      Blocks const& box = nested.box;
+      BoxInBlocks const& box = nested.box;
       CsrMatrix const csr = this->assembled(box)->to_csr();
       auto const r = random_vector(csr.n_rows, 5), s = random_vector(csr.n_rows, 6);
       PreconditionerOptions options;
@@ -534,7 +539,7 @@ TYPED_TEST(RankMultigrid, GoesOnInNestedSpacesAsOneRank) {
       options.multigrid.gathered_size = gathered;
       std::vector<double> expected;
       for (bool const one : {true, false}) {
-        Blocks shared = box;
+        BoxInBlocks shared = box;
         if (one) {
           shared.blocks = {1, 1, 1};
           shared.idle = 0;
@@ -570,7 +575,7 @@ using RankMultigridOnDevices = OnDevices;
 
 /// Levels in blocks, and gathered ones.
 TEST_F(RankMultigridOnDevices, HasTheBitsOfThatThroughHostMemory) {
-  Blocks const box{{23, 17, 31}, {1, 1, 2}};
+  BoxInBlocks const box{{23, 17, 31}, {1, 1, 2}};
   auto const host = make_context(Backend::cpu);
   RankBlocks const blocks = blocks_of(box);
   CsrMatrix const csr = BoxSystem(*host, problem_of(box, blocks.whole())).matrix().to_csr();
