@@ -111,9 +111,14 @@ struct Held {
   std::int64_t before = 0, after = 0;
 };
 
-/// Adds the memory of the space on a mesh that is not a box. With `lattices` no refined triangulation is made.
+bool leaves_nodes(AssembledInto into) {
+  return into == AssembledInto::half_cds_on_device_alone || into == AssembledInto::matrix_free_on_device_alone;
+}
+
+/// Adds the memory of the space on a mesh that is not a box. With `lattices` no refined triangulation is made. `alone`: without
+/// nodes inside of lattices.
 void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spec, MeshCounts const& counts, bool lattices,
-               std::int64_t n_coarse) {
+               std::int64_t n_coarse, bool alone) {
   std::int64_t const p = spec.order, local = (p + 1) * (p + 1) * (p + 1), n = counts.unknowns(spec.order), cells = counts.cells;
   std::int64_t const of_cells = cells * (4 * local + 4) + 24 * n;  // unknowns and material of a cell, coordinates
   memory.space = 12 * counts.boundary_faces;
@@ -127,9 +132,10 @@ void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spe
   layout.all_on_rim = !by_lattices;
   std::int64_t const m = (p << spec.mesh.refinements) + 1, nodes = lattices ? 24 * n_coarse * m * m * m : 0;  // coordinates
   if (by_lattices) {  // nodes, unknowns on rims, their copies and where these begin, and where places name regions materials
-    memory.space += nodes + 8 * layout.n_lattices * layout.rim().size() + 8 * (n - layout.n_inner()) +
-                    (spec.mesh.regions.empty() ? 0 : 4 * cells);
-    memory.making_mesh = memory.space;
+    memory.at_once = alone ? LatticeNodes::bytes_at_once(layout) : 0;
+    memory.space += (alone ? LatticeNodes::bytes_on_rims(layout) : nodes) + 8 * layout.n_lattices * layout.rim().size() +
+                    8 * (n - layout.n_inner()) + (spec.mesh.regions.empty() ? 0 : 4 * cells);
+    memory.making_mesh = memory.space + memory.at_once;
     return;
   }
   memory.space += of_cells;
@@ -167,7 +173,7 @@ bool is_for_box_elements(ProblemData const& data) {
 }
 
 Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, ProblemData const& data, AssembledInto into,
-                       Held const& held, bool has_lattices, std::int64_t n_coarse) {
+                       Held const& held, bool has_lattices, std::int64_t n_coarse, bool can_leave_nodes) {
   Estimate estimate;
   auto& mesh = estimate.mesh;
   mesh.cells = counts.cells;
@@ -215,8 +221,9 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
 
   auto& memory = estimate.memory;
   std::int64_t const p = spec.order, local = (p + 1) * (p + 1) * (p + 1), n = mesh.dofs;
-  bool const csr = into == AssembledInto::csr,
-             free = into == AssembledInto::matrix_free_on_host || into == AssembledInto::matrix_free_on_device;
+  bool const csr = into == AssembledInto::csr, free = into == AssembledInto::matrix_free_on_host ||
+                                                      into == AssembledInto::matrix_free_on_device ||
+                                                      into == AssembledInto::matrix_free_on_device_alone;
   memory.program = held.before + other_code;
   if (counts.box) {
     memory.space = memory.making_mesh = 12 * counts.boundary_faces;
@@ -230,7 +237,8 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     estimate.lattices_for_elements = spec.order > 1 || (free && !one_stencil);
   } else {
     memory.program += dealii_code;
-    add_space(memory, estimate.layout, spec, counts, has_lattices && spec.mesh.refinements > 0, n_coarse);
+    add_space(memory, estimate.layout, spec, counts, has_lattices && spec.mesh.refinements > 0, n_coarse,
+              can_leave_nodes && leaves_nodes(into) && counts.shape_order <= spec.order);
     // The coarse triangulation is there until the space is.
     memory.making_mesh += std::max<std::int64_t>(held.after - held.before - dealii_code, 0);
     estimate.lattices_for_elements = true;
@@ -369,9 +377,9 @@ Estimate CheckedProblem::Impl::make_estimate(AssembledInto into) const {
   of_places.material_ids = names.material_ids;
   of_places.boundary_groups = names.boundary_groups;
   of_places.material_groups = names.material_groups;
-  Estimate estimate =
-      poisson::assembly::make_estimate(spec, of_places, data, into, held, coarse != nullptr && coarse->has_lattices(),
-                                       coarse != nullptr ? coarse->counts().cells : 0);
+  Estimate estimate = poisson::assembly::make_estimate(
+      spec, of_places, data, into, held, coarse != nullptr && coarse->has_lattices(),
+      coarse != nullptr ? coarse->counts().cells : 0, coarse != nullptr && coarse->can_leave_nodes());
   estimate.mesh.lattices = lattices;
   estimate.mesh.lattice_nodes = lattices > 0 ? (std::int64_t{spec.order} << spec.mesh.refinements) + 1 : 0;
   return estimate;
@@ -460,11 +468,11 @@ std::set<std::string> MeshSummary::free_surfaces() const {
 }
 
 struct Discretization::Impl {
-  explicit Impl(CheckedProblem::Impl checked)
+  Impl(CheckedProblem::Impl checked, AssembledInto into)
       : element(element_of(checked.spec, checked.counts)),
         space(checked.around       ? std::move(*checked.around)
               : checked.counts.box ? Space(*checked.counts.box, element)
-                                   : checked.coarse->space(element)),
+                                   : checked.coarse->space(element, leaves_nodes(into))),
         notes(name_and_check(space, element, checked)),
         data(checked.spec, names_in(space, checked.names)),
         has_places(checked.spec.mesh.has_places()),
@@ -634,7 +642,7 @@ PlaceCounts count_places(ProblemSpec const& spec) {
 Discretization::Discretization(CheckedProblem problem, AssembledInto into) {
   if (problem.impl_->around == nullptr)
     check_memory(problem.estimate(into).host_bytes, "this problem (mesh, matrix and fields together)");
-  impl_ = std::make_unique<Impl>(std::move(*problem.impl_));  // which is gone, with its triangulation, when this is done
+  impl_ = std::make_unique<Impl>(std::move(*problem.impl_), into);  // which is gone, with its triangulation, when this is done
   return_freed_memory();
 }
 

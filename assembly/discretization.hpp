@@ -59,8 +59,17 @@ struct MeshSummary {
 };
 
 /// Where the matrix is assembled: here, into CSR; or by gpu/elements, on the host or on a device, straight into half_cds or
-/// matrix_free.
-enum class AssembledInto { csr, half_cds_on_host, half_cds_on_device, matrix_free_on_host, matrix_free_on_device };
+/// matrix_free. "alone": the host is not expected to ask where nodes inside of lattices are, and has those on rims only, if the
+/// mesh allows it (CoarseMesh::can_leave_nodes).
+enum class AssembledInto {
+  csr,
+  half_cds_on_host,
+  half_cds_on_device,
+  half_cds_on_device_alone,
+  matrix_free_on_host,
+  matrix_free_on_device,
+  matrix_free_on_device_alone
+};
 
 /// Bytes of fields that are made while they are written. They are arrays only where more than a file takes them.
 struct MadeFields {
@@ -73,6 +82,7 @@ struct HostMemory {
   std::int64_t program = 0;          ///< code and libraries, deal.II's where the mesh needs them: what the process held before
   std::int64_t making_mesh = 0;      ///< while the space is made, at most: triangulation or nodes of lattices, the space included
   std::int64_t space = 0;            ///< unknowns of cells, nodes, materials, faces of the boundary, numbering; kept to the end
+  std::int64_t at_once = 0;          ///< where nodes inside of lattices are left out: while some are made
   std::int64_t csr = 0;              ///< the matrix in CSR, without the entries that Dirichlet values empty
   std::int64_t constraints = 0;      ///< of an assembly into CSR
   std::int64_t lattice_problem = 0;  ///< the problem as gpu/elements takes it; of boxes that it assembles into half_cds nothing

@@ -204,6 +204,8 @@ assembly::AssembledInto AssemblyPlan::into() const {
   bool const on_device = backend == Backend::cuda;
   if (route == Route::csr)
     return AssembledInto::csr;
+  if (leaves_nodes)
+    return format == Format::matrix_free ? AssembledInto::matrix_free_on_device_alone : AssembledInto::half_cds_on_device_alone;
   if (format == Format::matrix_free)
     return on_device ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host;
   return on_device ? AssembledInto::half_cds_on_device : AssembledInto::half_cds_on_host;

@@ -53,6 +53,8 @@ struct AssemblyPlan {
   bool whole_is_taken = false;  ///< one rank would make the format without CSR: it takes the matrix, whatever the blocks are like
   /// The right-hand side is the host's, since gpu/elements does not know the source.
   bool source_on_host = false;
+  /// The host is not expected to ask where nodes inside of lattices are (forecast_memory).
+  bool leaves_nodes = false;
   std::string why;  ///< in words, for people
 
   [[nodiscard]] assembly::AssembledInto into() const;

@@ -319,6 +319,23 @@ std::int64_t bytes_of_questions(RunConfig const& config, LargestPart const& part
   return 24 * part.around + tables;
 }
 
+/// Whether nobody asks the host where nodes inside of lattices are: a device solves on one rank, and from its solution no file is
+/// made. Small meshes keep theirs.
+bool leaves_nodes(RunConfig const& config, AssemblyPlan const& plan, assembly::Estimate const& whole) {
+  constexpr std::int64_t fewest_bytes = std::int64_t{1} << 26, fewest_of_side = 33;
+  std::int64_t const m = whole.layout.nodes();
+  assembly::ProblemSpec const& problem = config.problem;
+  bool const is_anchored = std::ranges::any_of(problem.boundary, [](assembly::BoundaryCondition const& condition) {
+    return condition.type == assembly::BoundaryType::dirichlet || condition.type == assembly::BoundaryType::robin;
+  });
+  return plan.backend == Backend::cuda && plan.route == Route::lattices && plan.division.ranks == 1 && m >= fewest_of_side &&
+         24 * whole.layout.n_lattices * m * m * m >= fewest_bytes && is_anchored && whole.varying_fields == 0 && !problem.exact &&
+         !problem.source_total && problem.point_sources.empty() && problem.line_sources.empty() && !problem.mesh.has_places() &&
+         !whole.mesh.periodic && config.analysis.empty() && config.solver.initial == InitialGuess::zero &&
+         config.output.probes.empty() && config.output.quantities.empty() && !asks_host_about(config, whole.mesh, plan) &&
+         Outputs(config, 1).names().empty();
+}
+
 /// What half_cds or matrix_free takes on lattices. Only the sizes of the layout are read.
 MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan const& plan) {
   LatticeLayout const& layout = part.layout;
@@ -326,7 +343,7 @@ MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan co
   bool const shares = plan.route == Route::lattices;
   MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format),
                                     LatticeSystem::kept_bytes(layout, format) + kept_coordinates(part, plan),
-                                    assembly::lattice_problem_bytes(layout, shares), backend);
+                                    assembly::lattice_problem_bytes(layout, shares) + part.whole.memory.at_once, backend);
   // Element vectors in double-double.
   std::int64_t const n1 = layout.order + 1, cells = layout.cells;
   if (backend == Backend::cpu && format == Format::matrix_free)
@@ -356,8 +373,9 @@ ExpectedOrderOne order_one_of_lattices(LargestPart const& part, Backend backend)
   result.tables = 9 * (rims + coarse_rims) + 9 * on_rims * (p + 1) / p;
   // The problem in both orders, the tables once more; what the elements keep of it is gone with them.
   bool const shares = !fine.all_on_rim;
-  result.host = assembly::lattice_problem_bytes(fine, shares) + assembly::lattice_problem_bytes(fine, false) / (p * p * p) +
-                2 * result.tables;
+  result.host = assembly::lattice_problem_bytes(fine, shares) +
+                assembly::lattice_problem_bytes(fine, part.whole.memory.at_once > 0) / (p * p * p) + 2 * result.tables +
+                part.whole.memory.at_once;
   if (!fine.all_on_rim) {
     result.nodes = coarse.n_lattices * m * m * m;
     result.backend = LatticeSystem::peak_bytes(coarse, part.whole.varying_fields, backend, Format::half_cds);
@@ -452,6 +470,7 @@ MemoryForecast::OfStage const& MemoryForecast::peak(std::vector<OfStage> const& 
 MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem, int ranks) {
   MemoryForecast result;
   result.plan = plan_assembly(config, backend, problem.mesh(), division_of(config, problem.mesh(), ranks));
+  result.plan.leaves_nodes = leaves_nodes(config, result.plan, problem.estimate(result.plan.into()));
   AssemblyPlan const& plan = result.plan;
   LargestPart const part = largest_part(config, problem, plan);
   bool const cpu = backend == Backend::cpu, csr = plan.route == Route::csr;
@@ -504,7 +523,9 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   bool const is_asked_there =
       stays && (plan.route == Route::box || plan.route == Route::lattices) && outputs == 0 && config.analysis.empty();
   std::int64_t const u = is_asked_there ? 0 : 8 * n;
-  std::int64_t const questions = bytes_of_questions(config, part, plan) + bytes_of_fluxes(config, part);
+  // Where an extreme lies inside a lattice, that lattice is made again.
+  std::int64_t const questions =
+      std::max(bytes_of_questions(config, part, plan) + bytes_of_fluxes(config, part), part.whole.memory.at_once);
   add("verify", kept + u + std::max((stays ? 0 : vectors * 8 * n) + matrix.host_verify, questions));
   add("output", kept + u + part.solution + outputs);
   if (!cpu) {

@@ -11,34 +11,45 @@
 #include <deal.II/base/exceptions.h>
 #include <deal.II/base/multithread_info.h>
 
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
 namespace poisson::assembly {
 namespace {
 
 class MeshOfDealII final : public CoarseMesh {
 public:
   MeshOfDealII(MeshSpec const& spec, ExpressionNames const& names)
-      : spec_(spec),
-        mesh_(make_coarse_mesh(spec, names)),
-        counts_(count(mesh_)),
-        has_lattices_(LatticeTopology(mesh_).obstacle.empty()) {}
+      : spec_(spec), mesh_(std::make_shared<Mesh>(make_coarse_mesh(spec, names))), counts_(count(*mesh_)) {
+    LatticeTopology const topology(*mesh_);
+    has_lattices_ = topology.obstacle.empty();
+    can_leave_nodes_ = spec.refinements >= Space::fewest_refinements_of_lattices && LatticeMesh::is_made_easily(*mesh_, topology);
+  }
 
   [[nodiscard]] MeshCounts const& counts() const override { return counts_; }
   [[nodiscard]] bool has_lattices() const override { return has_lattices_; }
-  [[nodiscard]] Space space(ReferenceElement const& element) override {
+  [[nodiscard]] bool can_leave_nodes() const override { return can_leave_nodes_; }
+  [[nodiscard]] Space space(ReferenceElement const& element, bool leave_nodes) override {
     try {
-      if (spec_.refinements > 0 || mesh_.curved_cells) {
-        LatticeMesh lattices(mesh_, spec_.refinements, element.nodes);
+      if (leave_nodes && can_leave_nodes_ && counts_.shape_order <= element.order)
+        if (auto found = without_nodes(element))
+          return std::move(*found);
+      if (spec_.refinements > 0 || mesh_->curved_cells) {
+        LatticeMesh lattices(*mesh_, spec_.refinements, element.nodes);
         if (lattices.obstacle.empty() && counts_.shape_order > element.order) {
-          LatticeMesh const shape(mesh_, spec_.refinements, gauss_lobatto_points(counts_.shape_order + 1));
+          LatticeMesh const shape(*mesh_, spec_.refinements, gauss_lobatto_points(counts_.shape_order + 1));
           return {std::move(lattices), element, &shape};
         }
         if (lattices.obstacle.empty())
           return {std::move(lattices), element};
-        if (mesh_.curved_cells)
+        if (mesh_->curved_cells)
           throw InputError("problem.mesh.file", "the curved cells of this mesh cannot be kept: " + lattices.obstacle);
       }
-      refine_mesh(mesh_, spec_);
-      return {mesh_, element};
+      refine_mesh(*mesh_, spec_);
+      return {*mesh_, element};
     } catch (dealii::ExceptionBase const& error) {
       throw InputError("problem.mesh", std::string("deal.II cannot place the nodes of elements of order ") +
                                            std::to_string(element.order) + " on this mesh: " + error.what());
@@ -49,17 +60,39 @@ public:
     if (spec_.refinements < Space::fewest_refinements_of_lattices || counts_.shape_order > element.order)
       return std::nullopt;
     try {
-      return share_of_lattices(mesh_, spec_.refinements, element, rank, ranks);
+      return share_of_lattices(*mesh_, spec_.refinements, element, rank, ranks);
     } catch (dealii::ExceptionBase const&) {
       return std::nullopt;
     }
   }
 
 private:
+  /// Nothing where deal.II cannot place some nodes.
+  [[nodiscard]] std::optional<Space> without_nodes(ReferenceElement const& element) const {
+    auto const topology = std::make_shared<LatticeTopology const>(*mesh_);
+    LatticeMesh lattices(*mesh_, topology, spec_.refinements, element.nodes, {});
+    if (!lattices.obstacle.empty())
+      return std::nullopt;
+    auto const make = [mesh = mesh_, topology, refinements = spec_.refinements, nodes = element.nodes](std::int64_t first,
+                                                                                                       std::int64_t count) {
+      std::vector<std::int32_t> of(static_cast<std::size_t>(count));
+      std::iota(of.begin(), of.end(), static_cast<std::int32_t>(first));
+      LatticeMesh made(*mesh, topology, refinements, nodes, of);
+      if (!made.obstacle.empty())
+        throw InputError("problem.mesh", made.obstacle);
+      return made.take_points();
+    };
+    try {
+      return Space(std::move(lattices), element, nullptr, make);
+    } catch (InputError const&) {
+      return std::nullopt;
+    }
+  }
+
   MeshSpec spec_;
-  Mesh mesh_;
+  std::shared_ptr<Mesh> mesh_;
   MeshCounts counts_;
-  bool has_lattices_;
+  bool has_lattices_ = false, can_leave_nodes_ = false;
 };
 
 std::unique_ptr<CoarseMesh> open_mesh(MeshSpec const& spec, ExpressionNames const& names) {

@@ -572,6 +572,23 @@ LatticeMesh::LatticeMesh(Mesh const& coarse, std::shared_ptr<LatticeTopology con
   make_nodes(coarse, nodes, of, false);
 }
 
+bool LatticeMesh::is_made_easily(Mesh const& coarse, LatticeTopology const& topology) {
+  if (!topology.obstacle.empty() || coarse.curved_cells)
+    return false;
+  for (auto const& cell : coarse.triangulation->active_cell_iterators())
+    if (auto const id = cell->manifold_id();
+        id != dealii::numbers::flat_manifold_id && !plain(coarse.triangulation->get_manifold(id)))
+      return false;
+  auto const meet_others = [](LatticeParts const& all) {
+    for (std::int64_t e = 0; e < all.size(); ++e)
+      for (std::int64_t i = all.offsets[e] + 1; i < all.offsets[e + 1]; ++i)
+        if (all.parts[i].lattice == all.parts[i - 1].lattice)
+          return false;
+    return true;
+  };
+  return meet_others(topology.at_face) && meet_others(topology.at_edge) && meet_others(topology.at_vertex);
+}
+
 void LatticeMesh::make_nodes(Mesh const& coarse, std::vector<double> const& nodes, std::vector<std::int32_t> const& of,
                              bool share) {
   if (!obstacle.empty() || of.empty())

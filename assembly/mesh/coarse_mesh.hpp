@@ -24,10 +24,13 @@ public:
   [[nodiscard]] virtual MeshCounts const& counts() const = 0;
   /// Whether its cells, refined, are lattices (LatticeTopology).
   [[nodiscard]] virtual bool has_lattices() const = 0;
+  /// Whether space() can leave out nodes inside of lattices, and make them as they are needed.
+  [[nodiscard]] virtual bool can_leave_nodes() const = 0;
   /// The space on the mesh after the refinements of the specification: by lattices where they are possible, by a refined
   /// triangulation elsewhere. It may change the mesh, and is called once. Errors: InputError where deal.II cannot place the nodes;
   /// EnvironmentError when the triangulation will not fit in memory; Interrupted.
-  [[nodiscard]] virtual Space space(ReferenceElement const& element) = 0;
+  /// `leave_nodes`: those inside of lattices, where that is possible (LatticeNodes).
+  [[nodiscard]] virtual Space space(ReferenceElement const& element, bool leave_nodes) = 0;
   /// Makes what one rank of several has of lattices, without the whole space; it is called in place of `space`. Returns nothing
   /// where that is not possible with this mesh on this rank; the mesh must then be opened anew. Errors: those of `space`.
   [[nodiscard]] virtual std::optional<ShareOfLattices> share(ReferenceElement const& element, int rank, int ranks) = 0;

@@ -33,6 +33,9 @@ public:
   LatticeMesh(Mesh const& coarse, std::shared_ptr<LatticeTopology const> topology, int refinements,
               std::vector<double> const& nodes, std::vector<std::int32_t> const& of);
 
+  /// Whether nodes inside of lattices cost little: all cells are flat inside, and no lattice meets itself.
+  [[nodiscard]] static bool is_made_easily(Mesh const& coarse, LatticeTopology const& topology);
+
   std::string obstacle;  ///< why the caller must refine the triangulation instead
   std::shared_ptr<LatticeTopology const> topology;
   int refinements, order;

@@ -107,11 +107,12 @@ Space::Space(Space const& whole, ReferenceElement const& element, std::array<std
   }
 }
 
-Space::Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape)
+Space::Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape, MakeLatticeNodes make)
     : order(element.order), n_local(element.n_nodes), isoparametric(mesh.isoparametric || shape != nullptr) {
   LatticeTopology const& topology = *mesh.topology;
   lattices.emplace(mesh.topology, mesh.refinements, order);
-  nodes_of_lattices_ = std::make_shared<HostVector<double>>(mesh.take_points());
+  nodes_of_lattices_ = make ? std::make_shared<LatticeNodes>(lattices->layout, std::move(make))
+                            : std::make_shared<LatticeNodes>(mesh.take_points(), mesh.m, order);
   std::int64_t const n = mesh.n, cells_of_lattice = n * n * n, n_lattices = mesh.n_lattices();
   n_cells = n_in_lattices_ = n_lattices * cells_of_lattice;
   n_dofs = first_listed_ = lattices->n_unknowns;
@@ -310,7 +311,7 @@ Space::Space(ReferenceElement const& element, SpaceOfPieces pieces)
       n_cells_of_whole(pieces.n_cells_of_whole),
       cell_dofs_(std::move(pieces.cell_dofs)),
       first_listed_(pieces.n_own),
-      nodes_of_lattices_(std::make_shared<HostVector<double>>(std::move(pieces.nodes))),
+      nodes_of_lattices_(std::make_shared<LatticeNodes>(std::move(pieces.nodes), pieces.layout.nodes(), element.order)),
       material_(std::move(pieces.materials)),
       first_cells_(std::move(pieces.first_cells)),
       other_cells_(std::move(pieces.other_cells)),
@@ -388,7 +389,7 @@ void Space::set_points(std::int64_t first, std::span<double const> coordinates) 
            c < layout.copy_offsets[first + i - lattices->first_face + 1]; ++c) {
         LatticeRim::Node const node = rim.node(layout.copies[c] % rim.size());
         double* const x =
-            nodes_of_lattices_->data() + 3 * (layout.copies[c] / rim.size()) * size + (node.k * m + node.j) * m + node.i;
+            nodes_of_lattices_->change() + 3 * (layout.copies[c] / rim.size()) * size + (node.k * m + node.j) * m + node.i;
         for (std::int64_t d = 0; d < 3; ++d)
           x[d * size] = coordinates[static_cast<std::size_t>(3 * i + d)];
       }
@@ -614,18 +615,15 @@ void Space::dofs(std::int64_t cell, std::int32_t* out) const {
     }
 }
 
-Space::FirstNode Space::first_node(std::int64_t cell) const {
+LatticeNodes::FirstNode Space::first_node(std::int64_t cell) const {
   auto const [lattice, x, y, z] = lattices->cell(cell);
-  std::int64_t const m = lattices->m, size = m * m * m;
-  return {nodes_of_lattices_->data() + 3 * lattice * size + ((z * m + y) * m + x) * order, size};
+  return nodes_of_lattices_->first_node(lattice, {x, y, z});
 }
 
 Point3 Space::point(std::int64_t dof) const {
   if (dof < first_listed_) {
     auto const [lattice, node] = lattices->first_node(dof);
-    std::int64_t const size = lattices->m * lattices->m * lattices->m;
-    double const* const x = nodes_of_lattices_->data() + 3 * lattice * size + node;
-    return {x[0], x[size], x[2 * size]};
+    return nodes_of_lattices_->point(lattice, node);
   }
   if (!box) {
     double const* const x = points_.data() + 3 * (dof - first_listed_);
@@ -724,8 +722,11 @@ CellGeometry::CellGeometry(Space const& space)
   if (!space.lattices || space.map_order > 0)
     return;
   std::int64_t const m = space.lattices->m, p = space.order, side = space.isoparametric ? p + 1 : 2, step = p / (side - 1);
-  for (std::int64_t i = 0; i < n_nodes_; ++i)
-    places_.push_back(step * ((i / (side * side) * m + i / side % side) * m + i % side));
+  for (std::size_t steps = 0; steps < places_.size(); ++steps) {
+    auto const [y, z] = LatticeNodes::steps_of(m, space.order, steps);
+    for (std::int64_t i = 0; i < n_nodes_; ++i)
+      places_[steps].push_back(step * (i / (side * side) * z + i / side % side * y + i % side));
+  }
 }
 
 void CellGeometry::reset(std::int64_t cell, std::int32_t const* dofs) {
@@ -742,10 +743,11 @@ void CellGeometry::reset(std::int64_t cell, std::int32_t const* dofs) {
     return;
   }
   if (cell < space_.n_in_lattices()) {
-    auto const [x, to_next_direction] = space_.first_node(cell);
+    LatticeNodes::FirstNode const first = space_.first_node(cell);
+    std::vector<std::int64_t> const& places = places_[first.steps];
     for (int d = 0; d < 3; ++d)
       for (int i = 0; i < n_nodes_; ++i)
-        nodes_[d * n_nodes_ + i] = x[d * to_next_direction + places_[i]];
+        nodes_[d * n_nodes_ + i] = first.x[d * first.to_next_direction + places[i]];
     return;
   }
   for (int i = 0; i < n_nodes_; ++i) {

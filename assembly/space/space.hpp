@@ -2,6 +2,7 @@
 
 #include "assembly/mesh/counts.hpp"
 #include "assembly/space/constraints.hpp"
+#include "assembly/space/lattice_nodes.hpp"
 #include "assembly/space/lattice_numbering.hpp"
 #include "assembly/space/reference_element.hpp"
 #include "gpu/core/host_vector.hpp"
@@ -88,8 +89,8 @@ public:
   /// together, lexicographically (x fastest), and unknowns are numbered as LatticeNumbering says; those of smaller ones as above.
   /// Of the former nothing is stored but tables of rims, and the nodes that the mesh has made. Precondition: the mesh has no
   /// obstacle, and was made for this element. `shape`: the same mesh with the nodes of the cells' maps, where these are not the
-  /// element's.
-  Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape = nullptr);
+  /// element's. `make`: where the mesh has made no nodes, what makes those of its lattices, which keep those on rims only.
+  Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape = nullptr, MakeLatticeNodes make = {});
 
   /// These cells (ascending) of another space that is no box, with their unknowns in this order: the part of a mesh that one of
   /// several processes works on. Unknowns are numbered anew, by their place in the list. Precondition: the list has all unknowns of
@@ -139,15 +140,10 @@ public:
   [[nodiscard]] std::array<std::int32_t, 4> face_vertices(std::int64_t cell, int face) const;
   /// Coordinates of the node of an unknown.
   [[nodiscard]] Point3 point(std::int64_t dof) const;
-  /// Where the unknowns are numbered by lattices, here and below: the coordinates of all nodes of the lattices, as
-  /// LatticeProblem::coordinates.
-  [[nodiscard]] std::shared_ptr<HostVector<double> const> nodes_of_lattices() const { return nodes_of_lattices_; }
-  /// The first node of a cell of a lattice in them, and how many entries later its y and, again, its z are.
-  struct FirstNode {
-    double const* x;
-    std::int64_t to_next_direction;
-  };
-  [[nodiscard]] FirstNode first_node(std::int64_t cell) const;
+  /// Where the unknowns are numbered by lattices, here and below: the nodes of the lattices.
+  [[nodiscard]] std::shared_ptr<LatticeNodes const> nodes_of_lattices() const { return nodes_of_lattices_; }
+  /// The first node of a cell of a lattice in them.
+  [[nodiscard]] LatticeNodes::FirstNode first_node(std::int64_t cell) const;
   /// Places the nodes of unknowns from `first` on, of a part from its arrays; 3 coordinates each.
   void set_points(std::int64_t first, std::span<double const> coordinates);
   /// Of a part: the number of a cell in the whole mesh, where that has another order; else its own number.
@@ -240,7 +236,7 @@ private:
   HostVector<double> points_;           ///< of unknowns from first_listed_ on; of no box
   std::int64_t n_in_lattices_ = 0;      ///< cells
   std::int64_t first_listed_ = 0;       ///< of the unknowns; the nodes of those before are in nodes_of_lattices_
-  std::shared_ptr<HostVector<double>> nodes_of_lattices_;
+  std::shared_ptr<LatticeNodes> nodes_of_lattices_;
   HostVector<unsigned> material_;  ///< of 2^material_shift_ cells of lattices each, then of every other cell
   int material_shift_ = 0;
   std::int64_t not_in_materials_ = 0;      ///< how many more cells there are in lattices than entries for them
@@ -294,7 +290,8 @@ private:
   Space const& space_;
   int n_nodes_;
   std::vector<double> nodes_;
-  std::vector<std::int64_t> places_;  ///< on lattices: of the nodes, counted from the first one of the cell
+  /// On lattices: of the nodes, counted from the first one of the cell, by LatticeNodes::FirstNode::steps.
+  std::array<std::vector<std::int64_t>, 4> places_;
 };
 
 /// One-dimensional nodes of the geometry functions: 0 and 1, or those of the element on isoparametric cells, or of

@@ -61,6 +61,15 @@ void write_coordinates(Space const& space, double* out) {
       });
 }
 
+/// Sets where the nodes of the lattices of a space are: those of all, if they are in memory.
+void set_nodes(LatticeProblem& problem, Space const& space) {
+  auto nodes = space.nodes_of_lattices();
+  if (nodes->has_all())
+    problem.coordinates = std::shared_ptr<HostVector<double> const>(nodes, &nodes->all());
+  else
+    problem.make_coordinates = [nodes](std::int64_t first, std::int64_t count) { return nodes->of(first, count); };
+}
+
 /// Returns room for the coordinates of all nodes of the lattices.
 HostVector<double> coordinates_for(LatticeLayout const& layout) {
   std::int64_t const m = layout.nodes();
@@ -116,7 +125,7 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
   problem.isoparametric = space.isoparametric;
   std::int64_t const n = problem.layout.cells, n_lattices = problem.layout.n_lattices;
   if (on_lattices) {
-    problem.coordinates = space.nodes_of_lattices();
+    set_nodes(problem, space);
   } else {
     HostVector<double> coordinates = coordinates_for(problem.layout);
     write_coordinates(space, coordinates.data());
@@ -244,7 +253,7 @@ LatticeProblem lattice_problem_of_pieces(Space const& around, ReferenceElement c
   LatticeProblem problem;
   problem.layout = around.lattices->layout;
   problem.isoparametric = around.isoparametric;
-  problem.coordinates = around.nodes_of_lattices();
+  set_nodes(problem, around);
   set_codes(problem, data, around.material(0));
   std::int64_t const n = problem.layout.cells, of_lattice = n * n * n;
   for (std::int64_t lattice = 0; lattice < problem.layout.n_lattices; ++lattice)

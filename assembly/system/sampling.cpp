@@ -241,7 +241,11 @@ Extent extent_of(Space const& space) {
   }
   constexpr std::int64_t at_once = 1 << 16;
   if (space.lattices) {
-    HostVector<double> const& nodes = *space.nodes_of_lattices();
+    if (!space.nodes_of_lattices()->has_all()) {
+      auto const& [low, high] = space.nodes_of_lattices()->extremes();
+      return {low, high};
+    }
+    HostVector<double> const& nodes = space.nodes_of_lattices()->all();
     std::int64_t const size = std::ssize(nodes) / (3 * space.lattices->layout.n_lattices), parts = n_parts(size, at_once);
     std::vector<Extent> of_lattices(static_cast<std::size_t>(space.lattices->layout.n_lattices * parts), extent);
     parallel_for(std::ssize(of_lattices), [&](std::int64_t const p) {

@@ -33,6 +33,8 @@ struct LatticeProblem {
   std::int64_t couplings = 0;  ///< pairs of unknowns that share a cell, an unknown and itself included
   /// Of the nodes: [(3 lattice + direction) m^3 + node], x fastest. The mesh may share them.
   std::shared_ptr<HostVector<double> const> coordinates = std::make_shared<HostVector<double> const>();
+  /// Where `coordinates` are empty: makes those of `count` lattices from `first` on, in the same layout.
+  std::function<HostVector<double>(std::int64_t first, std::int64_t count)> make_coordinates{};
   std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each material
   std::vector<std::int32_t> material;                     ///< of each lattice, an index of `coefficients`
   ExpressionCode source;                                  ///< f

@@ -26,6 +26,24 @@ std::int64_t layers_at_once(std::int64_t cells, std::int64_t points, std::int64_
 
 }  // namespace
 
+namespace {
+
+/// The coordinates of all nodes in the context's memory; some lattices after others, where these are made now.
+Array<double> coordinates_of(Context& context, LatticeProblem const& problem) {
+  if (!problem.make_coordinates)
+    return Array<double>(context, *problem.coordinates);
+  std::int64_t const m = problem.layout.nodes(), of_lattice = 3 * m * m * m, n = problem.layout.n_lattices;
+  std::int64_t const at_once = std::max<std::int64_t>((std::int64_t{1} << 22) / of_lattice, 1);
+  Array<double> result(context, n * of_lattice);
+  for (std::int64_t first = 0; first < n; first += at_once) {
+    HostVector<double> const made = problem.make_coordinates(first, std::min(at_once, n - first));
+    context.upload(result.data() + first * of_lattice, made.data(), 8 * std::ssize(made));
+  }
+  return result;
+}
+
+}  // namespace
+
 /// Layers of cells and the data at their points.
 struct LatticeSystem::Slab {
   CellLayers layers;
@@ -78,8 +96,9 @@ LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Fo
     : ElementSystem(context),
       kernels_(kernels_for<LatticeElementKernels>(context)),
       lattices_(context, problem.layout),
-      coordinates_(context.backend() == Backend::cpu && !keep_coordinates ? Array<double>()
-                                                                          : Array<double>(context, *problem.coordinates)),
+      coordinates_(context.backend() == Backend::cpu && !keep_coordinates && !problem.make_coordinates
+                       ? Array<double>()
+                       : coordinates_of(context, problem)),
       fixed_value_(context, problem.fixed_value),
       rim_load_(context, problem.rim_load),
       face_mass_(context, problem.face_mass),

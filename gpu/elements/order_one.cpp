@@ -40,17 +40,29 @@ LatticeProblem with_order_one(LatticeProblem const& problem) {
   result.pure_neumann = problem.pure_neumann;
 
   LatticeLayout const& coarse = result.layout;
-  std::int64_t const m = coarse.nodes(), m_fine = fine.nodes(), nodes = m * m * m, n_planes = 3 * coarse.n_lattices * m;
-  HostVector<double> coordinates(static_cast<std::size_t>(3 * coarse.n_lattices * nodes));
+  std::int64_t const m = coarse.nodes(), m_fine = fine.nodes();
+  auto const take_vertices = [m, m_fine, p](double const* of_fine, std::int64_t n_lattices, double* out) {
 #pragma omp parallel for schedule(static)
-  for (std::int64_t plane = 0; plane < n_planes; ++plane) {
-    double const* const from = problem.coordinates->data() + plane / m * m_fine * m_fine * m_fine + plane % m * p * m_fine * m_fine;
-    double* const to = coordinates.data() + plane * m * m;
-    for (std::int64_t j = 0; j < m; ++j)
-      for (std::int64_t i = 0; i < m; ++i)
-        to[j * m + i] = from[p * j * m_fine + p * i];
+    for (std::int64_t plane = 0; plane < 3 * n_lattices * m; ++plane) {
+      double const* const from = of_fine + plane / m * m_fine * m_fine * m_fine + plane % m * p * m_fine * m_fine;
+      double* const to = out + plane * m * m;
+      for (std::int64_t j = 0; j < m; ++j)
+        for (std::int64_t i = 0; i < m; ++i)
+          to[j * m + i] = from[p * j * m_fine + p * i];
+    }
+  };
+  if (problem.make_coordinates) {
+    result.make_coordinates = [take_vertices, m, make = problem.make_coordinates](std::int64_t first, std::int64_t count) {
+      HostVector<double> coordinates(static_cast<std::size_t>(3 * count * m * m * m));
+      for (std::int64_t i = 0; i < count; ++i)  // a lattice of higher order has many more nodes
+        take_vertices(make(first + i, 1).data(), 1, coordinates.data() + 3 * i * m * m * m);
+      return coordinates;
+    };
+  } else {
+    HostVector<double> coordinates(static_cast<std::size_t>(3 * coarse.n_lattices * m * m * m));
+    take_vertices(problem.coordinates->data(), coarse.n_lattices, coordinates.data());
+    result.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
   }
-  result.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
 
   auto const n_rim = coarse.copy_offsets.size() - 1;
   result.fixed.resize(n_rim);
