@@ -2,12 +2,14 @@
 
 #include "output/files/atomic_file.hpp"
 
+#include <cerrno>
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 namespace poisson::app {
 
@@ -27,20 +29,20 @@ std::string name_of_start() {
   return text_of("/proc/sys/kernel/random/boot_id");
 }
 
-/// Everything on the file system that the folder is on: a call for each of many small files takes longer.
-void sync_all(fs::path const& cases) noexcept {
-  int const descriptor = open(cases.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0)
-    return;
-  static_cast<void>(syncfs(descriptor));
-  close(descriptor);
+int open_folder(fs::path const& folder) noexcept {
+  return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 void pass(fs::path const& cases) noexcept {
   std::error_code ignored;
   fs::path const next = cases / (std::string(file_name) + "." + std::to_string(getpid()));
   std::ofstream(next, std::ios::binary) << name_of_start();  // its time is from before the pass
-  sync_all(cases);
+  // Everything on the file system that the folder is on: a call for each of many small files takes longer. Errors of writing show
+  // in the descriptor that the sweep has.
+  if (int const folder = open_folder(cases); folder >= 0) {
+    static_cast<void>(syncfs(folder));
+    close(folder);
+  }
   fs::rename(next, cases / file_name, ignored);
 }
 
@@ -54,24 +56,32 @@ std::optional<fs::file_time_type> lost_since(fs::path const& cases) {
   return time;
 }
 
-void begin_syncing(fs::path const& cases) {
+CasesToDisk::CasesToDisk(fs::path cases) : cases_(std::move(cases)) {
   std::error_code error;
-  if (auto const lost = lost_since(cases)) {
-    for (auto const& entry : fs::directory_iterator(cases, error))
+  if (auto const lost = lost_since(cases_)) {
+    for (auto const& entry : fs::directory_iterator(cases_, error))
       if (auto const written = fs::last_write_time(entry.path() / "result.json", error); !error && written >= *lost)
         fs::remove(entry.path() / "result.json", error);
-    fs::remove(cases / file_name, error);
+    fs::remove(cases_ / file_name, error);
   }
-  if (fs::exists(cases / file_name, error))
+  descriptor_ = open_folder(cases_);
+  if (fs::exists(cases_ / file_name, error))
     return;
-  output::write_text_file(cases / file_name, name_of_start());
-  output::sync_directory(cases);
+  output::write_text_file(cases_ / file_name, name_of_start());
+  output::sync_directory(cases_);
 }
 
-void end_syncing(fs::path const& cases) noexcept {
-  sync_all(cases);
+CasesToDisk::~CasesToDisk() {
+  if (descriptor_ >= 0)
+    close(descriptor_);
+}
+
+void CasesToDisk::finish() {
+  // The system tells every descriptor of the errors since it was opened. (Where it cannot do this at all, errno is another one.)
+  if (descriptor_ >= 0 && syncfs(descriptor_) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
+    output::throw_write_error(cases_, errno);
   std::error_code error;
-  for (auto const& entry : fs::directory_iterator(cases, error))
+  for (auto const& entry : fs::directory_iterator(cases_, error))
     if (entry.path().filename().string().starts_with(file_name))
       fs::remove(entry.path(), error);
 }

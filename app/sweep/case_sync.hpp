@@ -11,11 +11,23 @@
 /// start of the machine, and by its own time when the last of these passes began.
 namespace poisson::app {
 
-/// Before the first case: makes that file, where a sweep that was killed has not left one. If the machine was started since then,
-/// removes the records of cases that may be damaged. Throws EnvironmentError.
-void begin_syncing(std::filesystem::path const& cases);
-/// After the last case: brings all to disk, and removes the file.
-void end_syncing(std::filesystem::path const& cases) noexcept;
+/// The part of the sweep.
+class CasesToDisk {
+public:
+  /// Before the first case: makes that file, where a sweep that was killed has not left one. If the machine was started since then,
+  /// removes the records of cases that may be damaged. Throws EnvironmentError.
+  explicit CasesToDisk(std::filesystem::path cases);
+  CasesToDisk(CasesToDisk const&) = delete;
+  CasesToDisk& operator=(CasesToDisk const&) = delete;
+  ~CasesToDisk();
+  /// After the last case: brings all to disk, and removes the file. Throws EnvironmentError where anything that was written since
+  /// the beginning has not come to disk, no matter by whom; the file then stays.
+  void finish();
+
+private:
+  std::filesystem::path cases_;
+  int descriptor_ = -1;  ///< of the folder, open since before the first case
+};
 
 /// Records of cases with this time or a later one are of no use: the machine was started again before they were on disk. None: all
 /// records are good.

@@ -191,7 +191,7 @@ void CaseWorkers::begin_next(std::vector<Job>& jobs) {
 void CaseWorkers::run(int n_jobs) {
   std::vector<Job> jobs(static_cast<std::size_t>(n_jobs));
   bool interrupted = false;
-  begin_syncing(root_ / cases_folder);
+  CasesToDisk to_disk(root_ / cases_folder);
   while (true) {
     begin_next(jobs);
     bool const passes_on = !interrupted && interrupt_requested();
@@ -219,7 +219,7 @@ void CaseWorkers::run(int n_jobs) {
       take(each, interrupted);
   }
   jobs.clear();
-  end_syncing(root_ / cases_folder);
+  to_disk.finish();
   if (wrong_until_)
     std::rethrow_exception(wrong_until_);
 }

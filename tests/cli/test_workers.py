@@ -240,6 +240,22 @@ def test_a_sweep_that_is_killed_loses_no_finished_case(poisson):
     assert sum(reused(poisson)) >= 10
 
 
+def test_files_that_do_not_come_to_disk_are_told(poisson):
+    """A stand-in for the system's call that brings files to disk."""
+    source, library = poisson.directory / "syncfs.c", poisson.directory / "syncfs.so"
+    source.write_text("#include <errno.h>\nint syncfs(int folder) { (void)folder; errno = EIO; return -1; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    config = poisson.write(SMALL)
+    options = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"  # the stand-in is loaded before the sanitizer
+    process = start(poisson, config, env=os.environ | {"LD_PRELOAD": str(library), "ASAN_OPTIONS": options})
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "cannot write 'out/cases': Input/output error" in err
+    assert (poisson.directory / "out/cases/.syncing").exists()
+    assert start(poisson, config, "--resume").wait(timeout=60) == 0
+    assert all(reused(poisson))
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_what_was_not_on_disk_when_the_machine_stopped_is_run_again(poisson, restarted):
     """A stand-in: the file that a sweep leaves when the machine stops tells of another start."""
