@@ -430,6 +430,31 @@ TYPED_TEST(LatticeSolutionOn, TakesCoordinatesThatAreThere) {
   EXPECT_EQ(found.front().gradients, expected.front().gradients);
 }
 
+/// As on a rank: the cells of some ghosts are not here, and neither is their place, which their owners know.
+TYPED_TEST(LatticeSolutionOn, LeavesOutUnknownsWithoutAPlace) {
+  Mesh const mesh({{2, 1, 1}, 3, 2, true, false, 1});
+  LatticeGeometry more = mesh.geometry();
+  more.point = nullptr;
+  std::int64_t const n = mesh.n();
+  more.layout.n_unknowns = n + 2;
+  for (int i = 0; i < 2; ++i)
+    more.layout.copy_offsets.push_back(std::ssize(more.layout.copies));
+  std::vector<double> u = random_vector(n, 4);
+  double const low = *std::min_element(u.begin(), u.end());
+  Array<double> const own = this->upload(u);
+  u.insert(u.end(), {-1e6, 1e6});
+  Array<double> const with_ghosts = this->upload(u);
+  LatticeSolution const asked(*this->context, more, this->upload(mesh.coordinates)),
+      expected(*this->context, mesh.geometry(), this->upload(mesh.coordinates));
+  ExtremeNodes const places = asked.first_places(with_ghosts.data(), low, 1e5);
+  EXPECT_EQ(places.low, expected.first_places(own.data(), low, 1e5).low);
+  EXPECT_EQ(places.high, -1);
+  auto const errors = asked.errors(with_ghosts.data(), sine(0, 1).code, 0.5, 3),
+             of_errors = expected.errors(own.data(), sine(0, 1).code, 0.5, 3);
+  EXPECT_EQ(errors.largest, of_errors.largest);
+  EXPECT_EQ(errors.squares, of_errors.squares);
+}
+
 TYPED_TEST(LatticeSolutionOn, Interrupts) {
   Mesh const mesh({{2, 1, 1}, 2, 2, false, false, 1});
   Array<double> const u = this->upload(random_vector(mesh.n(), 9));
