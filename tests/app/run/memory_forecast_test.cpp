@@ -23,13 +23,15 @@ MemoryForecast forecast_of_ball(Backend backend, std::vector<std::string> sets, 
 
 TEST(MemoryForecast, HostHasNoNodesInsideOfLatticesUnlessItIsAsked) {
   constexpr std::int64_t nodes = 24LL * 7 * 129 * 129 * 129;
+  // 0.6 GB + 0.1 byte an unknown, of which code and libraries take 0.3: they take more with sanitizers, and are left out here.
+  constexpr std::int64_t most = 300'000'000 + 14'700'000 / 10;
   MemoryForecast const alone = forecast_of_ball(Backend::cuda, {});
   EXPECT_TRUE(alone.plan.leaves_nodes);
   EXPECT_EQ(alone.plan.into(), assembly::AssembledInto::half_cds_on_device_alone);
-  EXPECT_LT(alone.host_peak().bytes, 600'000'000 + 14'700'000 / 10);
+  EXPECT_LT(alone.host_peak().bytes - alone.program, most);
   MemoryForecast const of_order_2 = forecast_of_ball(Backend::cuda, {"problem.element.order=2", "problem.mesh.refinements=6"});
   EXPECT_EQ(of_order_2.plan.into(), assembly::AssembledInto::matrix_free_on_device_alone);
-  EXPECT_LT(of_order_2.host_peak().bytes, 600'000'000 + 14'700'000 / 10);
+  EXPECT_LT(of_order_2.host_peak().bytes - of_order_2.program, most);
   for (auto const& set : {"problem.source=x", "problem.exact=1 - x*x", "problem.mesh.refinements=4", "output.surface=true"}) {
     MemoryForecast const asked = forecast_of_ball(Backend::cuda, {set});
     EXPECT_FALSE(asked.plan.leaves_nodes) << set;
