@@ -58,7 +58,7 @@ std::string description_of(Snapshot const& snapshot, std::vector<SweepAxis> cons
 class ResidualsOfCases {
 public:
   ResidualsOfCases(std::shared_ptr<CsrMatrix const> reference, bool singular, Context& host)
-      : maker_(std::in_place, std::move(reference), singular, tolerance, host) {}
+      : maker_(std::in_place, std::move(reference), singular, tolerance, 0.1 * tolerance, host) {}
 
   void add(CsrMatrix const& matrix, std::span<double const> rhs) {
     auto const n = static_cast<std::int64_t>(rhs.size());

@@ -92,7 +92,10 @@ void print_sweep(Configuration const& configuration, int ranks, std::ostream& ou
     if (!error.empty() && n_wrong++ == 0)
       first_wrong = "case " + std::to_string(i) + " (" + text_of(cases[i]) + "): " + error;
   }
-  out << "\n# Sweep\n#   cases          " << with_thousands(static_cast<std::int64_t>(cases.size())) << "\n";
+  out << "\n# Sweep\n#   cases          " << with_thousands(static_cast<std::int64_t>(cases.size()));
+  if (auto const& greedy = configuration.config().sweep.greedy)
+    out << ", of which at most " << with_thousands(greedy->max_cases) << " are solved, and the others predicted";
+  out << "\n";
   auto const line = [&](char const* name, Size const& size) {
     assembly::MeshSummary const& mesh = size.forecast.mesh;
     out << "#   " << name << (mesh.exact_counts ? "" : "about ") << with_thousands(mesh.dofs) << " unknowns, about "

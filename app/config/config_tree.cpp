@@ -372,7 +372,7 @@ std::vector<PathStep> split_path(std::string_view path) {
       steps.push_back({std::string(path.substr(i, end - i)), false});
       i = end + 1;
     }
-    if (!path.substr(i).starts_with("sample.") && !path.substr(i).starts_with("until.")) {
+    if (!path.substr(i).starts_with("sample.") && !path.substr(i).starts_with("until.") && !path.substr(i).starts_with("greedy.")) {
       steps.push_back({std::string(path.substr(i)), false});
       return steps;
     }

@@ -57,7 +57,7 @@ struct PathStep {
   bool index = false;
 };
 /// The steps of "problem.boundary[0].value"; empty when it is not a key path. All that follows "sweep." is one step, because the
-/// keys there are key paths themselves; but for its sections zip, product, sample and until.
+/// keys there are key paths themselves; but for its sections zip, product, sample, until and greedy.
 [[nodiscard]] std::vector<PathStep> split_path(std::string_view path);
 
 /// The node that a key path leads to, or how far it leads.

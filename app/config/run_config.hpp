@@ -294,12 +294,19 @@ struct UntilSpec {
   double relative = 0;   ///< the error that is allowed, over the quantity
 };
 
+/// Solves a few cases, each where the error of predictions is largest, and predicts the others.
+struct GreedySpec {
+  double tolerance = 0;  ///< of the error of a prediction, over the solution, both in the energy norm
+  std::int64_t max_cases = 20;
+};
+
 struct SweepSpec {
   std::vector<SweepAxis> axes{};  ///< in the order of the file
   SweepGroup group{};             ///< of all of them
   std::string when{};             ///< an expression: cases where it is 0 are left out
   std::optional<SampleSpec> sample{};
-  std::optional<UntilSpec> until{};    ///< finer meshes are left out
+  std::optional<UntilSpec> until{};  ///< finer meshes are left out
+  std::optional<GreedySpec> greedy{};
   std::optional<double> time_limit{};  ///< seconds that a case may take
 };
 

@@ -221,6 +221,19 @@ Keys<UntilSpec> const& until_keys() {
   return keys;
 }
 
+Keys<GreedySpec> const& greedy_keys() {
+  static Keys<GreedySpec> const keys{
+      key<GreedySpec>(
+          "tolerance", Number{0, 1}, [](GreedySpec & g) -> auto& { return g.tolerance; }, "",
+          "The estimated error of predictions that is allowed, over the solution, both in the energy norm.")
+          .must_be_given("a number such as 1e-4"),
+      key<GreedySpec>(
+          "max_cases", Integer{1, most_values}, [](GreedySpec & g) -> auto& { return g.max_cases; }, "",
+          "How many cases are solved at most."),
+  };
+  return keys;
+}
+
 Json range_schema() {
   Json const by_count = json_schema_of(range_keys().by_count, Range{}), by_powers = json_schema_of(range_keys().by_powers, Range{});
   return Json::array({by_count, by_powers});
@@ -231,7 +244,8 @@ struct Sweep {
     return "map from key paths to lists of values, e.g. {problem.element.order: [1, 2], solver.tolerance: [1e-6, 1e-12]}, or to "
            "{from, to, count, scale} or {powers_of_two: [first, last]}; its keys mode: " +
            Choice<SweepMode>{}.allowed() +
-           "; zip and product: such a map, or a list of them; when: expression; time_limit: seconds; sample and until: maps";
+           "; zip and product: such a map, or a list of them; when: expression; time_limit: seconds; sample, until and greedy: "
+           "maps";
   }
   void read(YamlNode const& node, std::string const& path, SweepSpec& out) const {
     if (node.kind != YamlNode::Kind::map)
@@ -245,6 +259,8 @@ struct Sweep {
       entries.push_back("sample: " + write_flow(written_keys(sample_keys(), *value.sample)));
     if (value.until)
       entries.push_back("until: " + write_flow(written_keys(until_keys(), *value.until)));
+    if (value.greedy)
+      entries.push_back("greedy: " + write_flow(written_keys(greedy_keys(), *value.greedy)));
     if (value.time_limit)
       entries.push_back("time_limit: " + time_limit().write(*value.time_limit));
     if (!value.when.empty())
@@ -266,7 +282,8 @@ struct Sweep {
               {"when", ExpressionText{}.json_schema()},
               {"time_limit", time_limit().json_schema()},
               {"sample", json_schema_of(sample_keys(), SampleSpec{})},
-              {"until", json_schema_of(until_keys(), UntilSpec{})}}},
+              {"until", json_schema_of(until_keys(), UntilSpec{})},
+              {"greedy", json_schema_of(greedy_keys(), GreedySpec{})}}},
             {"additionalProperties", {{"anyOf", axis}}}};
   }
 
@@ -301,6 +318,10 @@ private:
         if (value.kind != YamlNode::Kind::map)
           reject_value(value, here, "map such as {quantity: flux.1, relative: 1e-3}");
         read_map(until_keys(), value, here, out.until.emplace());
+      } else if (outermost && name == "greedy") {
+        if (value.kind != YamlNode::Kind::map)
+          reject_value(value, here, "map such as {tolerance: 1e-4, max_cases: 20}");
+        read_map(greedy_keys(), value, here, out.greedy.emplace());
       } else {
         SweepAxis& axis = out.axes.emplace_back();
         group.parts.push_back({out.axes.size() - 1, {}});
@@ -375,6 +396,11 @@ std::optional<Origin> origin_of_axis(YamlNode const& node, SweepAxis const& axis
   return {};
 }
 
+/// Whether cases have other meshes or elements.
+bool changes_unknowns(SweepAxis const& axis) {
+  return axis.path == "problem" || axis.path.starts_with("problem.mesh") || axis.path.starts_with("problem.element");
+}
+
 /// How many cases a group has, at most one more than most_values. Throws ConfigError where parts of a zip differ.
 std::size_t cases_of(SweepGroup const& group, SweepSpec const& sweep, YamlNode const& root) {
   std::size_t total = 1;
@@ -414,7 +440,8 @@ Keys<RunConfig> keys_of_sweep() {
           "ones and so on; the keys zip and product hold groups of key paths that are combined so. when: \"k > 1\" leaves out "
           "cases where the expression is 0. sample: {method, count, seed, indices, parameters: {k: {uniform: [1, 2]}}} draws "
           "uncertain parameters. until: {quantity: flux.1, relative: 1e-3} ends a study over mesh sizes when the estimated error "
-          "is small enough. time_limit: 60 ends a case after so many seconds."),
+          "is small enough. greedy: {tolerance: 1e-4, max_cases: 20} solves a few cases, and predicts the others from these. "
+          "time_limit: 60 ends a case after so many seconds."),
   };
 }
 
@@ -445,6 +472,14 @@ void check_sweep(YamlNode const& root, SweepSpec const& sweep) {
     if (sweep.sample)
       refuse("does not go with a sample, whose points would end on different meshes");
   }
+  if (sweep.greedy) {
+    auto const refuse = [&](std::string const& what) { reject(locate_path(root, "sweep.greedy").origin, "sweep.greedy", what); };
+    if (sweep.until)
+      refuse("does not go with until, which compares meshes");
+    for (SweepAxis const& axis : sweep.axes)
+      if (changes_unknowns(axis))
+        refuse("needs one mesh and element in all cases of the sweep, and this one sweeps over " + axis.path);
+  }
   if (cases_of(sweep.group, sweep, root) > most_values)
     reject(map ? map->origin : root.origin, "sweep",
            "it has more than " + std::to_string(most_values) + " cases; shorten its lists, or put some of them under 'zip'");
@@ -463,7 +498,7 @@ void check_snapshots(YamlNode const& root, RunConfig const& config) {
       reject(locate_path(root, path + key).origin, path + key, what);
     };
     for (auto const& axis : config.sweep.axes)
-      if (axis.path == "problem" || axis.path.starts_with("problem.mesh") || axis.path.starts_with("problem.element"))
+      if (changes_unknowns(axis))
         refuse(".of", "snapshots need one mesh and element in all cases of the sweep, and this one sweeps over " + axis.path);
     if (n_cases < 2)
       refuse(".of", "snapshots need a sweep of two cases or more: all but one make the modes, that one tries them");

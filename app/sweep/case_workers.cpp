@@ -68,6 +68,8 @@ private:
   static Ended end(Job& job, TaskEnd const& how);
   /// Takes the result of a case. `interrupted`: the sweep was.
   void take(Ended const& ended, bool interrupted);
+  /// Whether there is one more case when all have ended.
+  bool choose();
   /// Tells the waiting cases of one that has its exit code.
   void tell_ended(std::size_t number);
 
@@ -80,7 +82,7 @@ private:
   fs::path root_;
   std::optional<double> time_limit_;
   Pace pace_;
-  std::exception_ptr wrong_until_;
+  std::exception_ptr wrong_;
 };
 
 Worker::Work CaseWorkers::work_of(std::size_t place) const {
@@ -169,22 +171,32 @@ void CaseWorkers::take(Ended const& ended, bool interrupted) {
   tell_ended(number);
   auto const n_ended = std::count_if(cases_.begin(), cases_.end(), [](SweepCase const& each) { return each.exit_code >= 0; });
   SweepSpec const& sweep = configuration_.config().sweep;
-  console_.stage(std::to_string(n_ended) + "/" + std::to_string(cases_.size()), c.seconds,
+  std::string const of = sweep.greedy ? "" : "/" + std::to_string(cases_.size());
+  console_.stage(std::to_string(n_ended) + of, c.seconds,
                  values_text(c, sweep.axes) + ": " + (c.error.empty() ? text_in(c.result, "/status") : "failed: " + c.error) +
-                     pace_.after(c, sweep.until.has_value()));
+                     (sweep.greedy ? "" : pace_.after(c, sweep.until.has_value())));
 }
 
 void CaseWorkers::tell_ended(std::size_t number) {
   try {
     waiting_.ended(number);
   } catch (InputError const&) {
-    wrong_until_ = std::current_exception();
+    wrong_ = std::current_exception();
+  }
+}
+
+bool CaseWorkers::choose() {
+  try {
+    return waiting_.choose();
+  } catch (std::exception const&) {
+    wrong_ = std::current_exception();
+    return false;
   }
 }
 
 void CaseWorkers::begin_next(std::vector<Job>& jobs) {
   for (std::size_t place = 0; place < jobs.size(); ++place)
-    while (!jobs[place].running && !interrupt_requested() && !wrong_until_ && !waiting_.empty())
+    while (!jobs[place].running && !interrupt_requested() && !wrong_ && !waiting_.empty())
       begin(jobs[place], place);
 }
 
@@ -204,8 +216,10 @@ void CaseWorkers::run(int n_jobs) {
           job.worker->send(SIGINT);  // a terminal has sent it to them already; a second one is harmless
         limit(job);
       }
-    if (busy.empty())
+    if (busy.empty() && (interrupted || wrong_ || !choose()))
       break;
+    if (busy.empty())
+      continue;
     constexpr std::chrono::milliseconds pause{10};  // an interrupt that comes before the wait is seen after it
     Worker::wait_for(busy, pause);
     std::vector<Ended> ended;
@@ -220,8 +234,8 @@ void CaseWorkers::run(int n_jobs) {
   }
   jobs.clear();
   to_disk.finish();
-  if (wrong_until_)
-    std::rethrow_exception(wrong_until_);
+  if (wrong_)
+    std::rethrow_exception(wrong_);
 }
 
 }  // namespace

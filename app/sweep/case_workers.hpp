@@ -12,7 +12,7 @@ namespace poisson::app {
 /// the next one (Kept). A case that ends with anything but a result ends its process, too, and the job gets another one. The j-th
 /// job has a device of `devices` of its own, or shares it where there are fewer; none: its cases find one. An interrupt is passed
 /// on to the cases that run, and they are waited for. A case that takes longer than `sweep.time_limit` is interrupted; it has as
-/// long again, but at most a minute, to write what it has. Throws InputError as WaitingCases does, once all that ran have ended.
+/// long again, but at most a minute, to write what it has. Throws what WaitingCases throws, once all that ran have ended.
 void run_cases(std::vector<SweepCase>& cases, WaitingCases& waiting, Configuration const& configuration,
                SweepOptions const& options, int jobs, std::vector<std::string> const& devices, Console& console);
 

@@ -7,6 +7,7 @@
 #include "app/results/report_page.hpp"
 #include "app/results/solution_fields.hpp"
 #include "app/sweep/case_workers.hpp"
+#include "app/sweep/greedy_sweep.hpp"
 #include "app/sweep/mesh_convergence.hpp"
 #include "app/sweep/sweep_summary.hpp"
 #include "app/sweep/waiting_cases.hpp"
@@ -125,15 +126,22 @@ struct Incomplete {
   std::string error;  ///< empty: none
 };
 
-/// Writes and tells what the cases have given, and returns the exit code.
+/// Writes and tells what the cases have given, and returns the exit code. `greedy` may be null; `failure` is that of its model.
 ExitCode summarize(std::vector<SweepCase> const& cases, RunConfig const& config, RunOptions const& options,
-                   ResultsDirectory& directory, Console& console, Incomplete const& incomplete) {
+                   ResultsDirectory& directory, Console& console, Incomplete const& incomplete, GreedySweep const* greedy,
+                   std::exception_ptr const& failure) {
   bool const complete = std::none_of(cases.begin(), cases.end(), [](SweepCase const& c) {
     return c.exit_code < 0 || (c.error.empty() && c.result.is_object() && c.result.value("status", "") == "interrupted");
   });
   SweepAnalysis analysis;
   if (complete && has_snapshots(config))
     analysis = analyse_cases(cases, config, options, directory, console);
+  if (failure)
+    analysis.failure = failure;
+  if (greedy != nullptr) {
+    analysis.greedy = greedy->json();
+    analysis.greedy_text = greedy->text();
+  }
   analysis.statistics = sample_statistics(cases, config);
   int code = complete && !analysis.failure ? exit_done : analysis.failure ? exit_code_of(analysis.failure) : incomplete.exit_code;
   for (auto const& c : cases)
@@ -247,7 +255,10 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
   if (options.resume)
     reuse_finished(cases, root);
 
-  WaitingCases waiting(cases, config.sweep);
+  std::optional<GreedySweep> greedy;
+  if (config.sweep.greedy)
+    greedy.emplace(cases, config, options.run.threads, console);
+  WaitingCases waiting(cases, config.sweep, greedy ? [&] { return greedy->next(); } : WaitingCases::Choice());
   auto const to_do = std::count_if(cases.begin(), cases.end(), [](SweepCase const& c) { return c.exit_code < 0; });
   int const wanted = options.jobs > 0 ? options.jobs : std::max(static_cast<int>(devices.size()), 1);
   int const jobs = std::clamp(wanted, 1, std::max(static_cast<int>(waiting.size()), 1));
@@ -256,7 +267,9 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
   if (options.run.threads == 0 && jobs > 1)
     options.run.threads = std::max(1, usable_threads() / jobs);
   console.line("poisson " POISSON_VERSION ": sweep of " + std::to_string(cases.size()) + " cases from " + options.run.path +
-               (options.resume ? (config.sweep.until ? ", at most " : ", ") + std::to_string(to_do) + " to do" : ""));
+               (greedy           ? ", of which at most " + std::to_string(config.sweep.greedy->max_cases) + " are solved"
+                : options.resume ? (config.sweep.until ? ", at most " : ", ") + std::to_string(to_do) + " to do"
+                                 : ""));
   for (std::string const& warning : configuration.warnings())
     console.warning(warning);
   for (auto const& [error, numbers] : reasons_of_failures(cases))
@@ -267,9 +280,19 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
   // Once, for all cases, which are copies of this process.
   load_libraries(config);
   static_cast<void>(cpu_description());
-  run_cases(cases, waiting, configuration, options, jobs, devices, console);
+  std::exception_ptr failure;
+  try {
+    run_cases(cases, waiting, configuration, options, jobs, devices, console);
+    if (greedy)
+      greedy->predict();
+  } catch (std::exception const&) {
+    if (!greedy)
+      throw;
+    failure = std::current_exception();  // told when what was solved is written
+  }
   return summarize(cases, config, given.run, directory, console,
-                   {interrupted_code(), "  The sweep is not complete; --resume does what is missing.", ""});
+                   {interrupted_code(), "  The sweep is not complete; --resume does what is missing.", ""},
+                   greedy ? &*greedy : nullptr, failure);
 }
 
 ExitCode collect_sweep(Configuration const& configuration, RunOptions const& options, Console& console) {
@@ -291,18 +314,30 @@ ExitCode collect_sweep(Configuration const& configuration, RunOptions const& opt
                ", as they are in " + root.string());
   for (std::string const& name : others)
     console.warning((root / cases_folder / name).string() + " is of another configuration, and not collected");
+  std::optional<GreedySweep> greedy;
+  std::optional<std::size_t> next;
+  if (config.sweep.greedy) {
+    greedy.emplace(cases, config, options.threads, console);
+    next = greedy->next();
+    greedy->predict();
+  }
   std::vector<std::size_t> missing;
+  if (next)
+    missing.push_back(*next);
   for (std::size_t i = 0; i < cases.size(); ++i)
-    if (SweepCase const& c = cases[i]; c.exit_code < 0) {
-      missing.push_back(i);
+    if (SweepCase const& c = cases[i]; c.exit_code < 0 && (!next || !c.writer.empty())) {
+      if (!next)
+        missing.push_back(i);
       if (!c.writer.empty())
         console.line("  case " + std::to_string(i) + " is still running: " + c.writer);
     }
   return summarize(cases, config, options, directory, console,
                    {exit_environment, "  The sweep is not complete; run what is missing with --case, and collect again.",
                     missing.empty() ? ""
+                    : next          ? "the case to be solved next is " + std::to_string(*next)
                                     : std::to_string(missing.size()) + " of " + std::to_string(cases.size()) +
-                                          " cases have no result: " + ranges_text(missing)});
+                                 " cases have no result: " + ranges_text(missing)},
+                   greedy ? &*greedy : nullptr, nullptr);
 }
 
 void list_sweep(Configuration const& configuration) {

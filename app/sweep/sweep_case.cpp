@@ -83,7 +83,7 @@ ExitCode run_known_case(Configuration const& configuration, NumberedCase found, 
   internal.kept = kept;
   internal.name = name_of_case(c);
   internal.own_folder = true;
-  internal.keep_unknowns = has_snapshots(configuration.config());
+  internal.keep_unknowns = has_snapshots(configuration.config()) || configuration.config().sweep.greedy;
   try {
     ExitCode const code = run_case(*c.configuration, case_options, console, internal);
     if (log)

@@ -7,6 +7,7 @@
 
 #include "app/results/report_page.hpp"
 #include "app/results/versions.hpp"
+#include "app/sweep/greedy_sweep.hpp"
 #include "app/sweep/mesh_convergence.hpp"
 #include "app/sweep/sweep_statistics.hpp"
 #include "output/report/page.hpp"
@@ -162,7 +163,10 @@ public:
       table.head.push_back(short_name(axis.path));
     for (std::size_t i = 0; i < n_own_; ++i)
       table.head.push_back(quantities_[i].name);
-    for (char const* name : {"status", "unknowns", "iterations", "true residual", "seconds", "host memory"})
+    table.head.emplace_back("status");
+    if (config_.sweep.greedy)
+      table.head.emplace_back("estimate");
+    for (char const* name : {"unknowns", "iterations", "true residual", "seconds", "host memory"})
       table.head.emplace_back(name);
     if (has_errors_)
       for (char const* name : {"L2 error", "order", "H1 error", "order"})
@@ -382,8 +386,10 @@ private:
       row.push_back(std::isfinite(as_number) ? output::PageCell{text, as_number} : output::PageCell{text});
     }
     for (std::size_t q = 0; q < n_own_; ++q)
-      row.push_back(short_number(value_of(c, quantities_[q])));
+      row.push_back(number(value_of(c, quantities_[q]), quantity_text(c, quantities_[q].name)));
     row.push_back({status_of(c)});
+    if (config_.sweep.greedy)
+      row.push_back(number(number_in(c.result, "/estimate"), number_text(number_in(c.result, "/estimate"))));
     double const dofs = number_in(c.result, "/dofs"), bytes = number_in(c.result, "/memory/host_peak_bytes");
     row.push_back(number(dofs, std::isfinite(dofs) ? with_thousands(static_cast<std::int64_t>(dofs)) : ""));
     row.push_back(short_number(number_in(c.result, "/solver/iterations")));
@@ -413,18 +419,22 @@ private:
 
 }  // namespace
 
-std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> const& cases,
-                            std::vector<SampleStatistics> const& statistics, Json const& record) {
+std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> const& cases, SweepAnalysis const& analysis,
+                            Json const& record) {
   auto const count = [&](auto const& of) { return std::to_string(std::count_if(cases.begin(), cases.end(), of)); };
   auto const converged = [](SweepCase const& c) { return text_in(c.result, "/status") == "converged"; };
   auto const is_left_out = [](SweepCase const& c) { return c.left_out; };
-  bool const good = std::all_of(cases.begin(), cases.end(), [&](SweepCase const& c) { return converged(c) || c.left_out; });
+  bool const good =
+      std::all_of(cases.begin(), cases.end(), [&](SweepCase const& c) { return converged(c) || c.left_out || is_predicted(c); });
+  bool const predicted = std::any_of(cases.begin(), cases.end(), is_predicted);
   bool const fewer = std::any_of(cases.begin(), cases.end(), is_left_out);
   std::string const name =
       config.output.title.empty() ? fs::path(text_in(record, "/configuration")).stem().string() : config.output.title;
   output::Page page(name + ": sweep of " + std::to_string(cases.size()) + " cases", "poisson " POISSON_VERSION ", " + date_text(),
-                    good && !fewer ? "all converged"
-                                   : count(converged) + " converged" + (fewer ? ", " + count(is_left_out) + " left out" : ""),
+                    good && !fewer && !predicted
+                        ? "all converged"
+                        : count(converged) + " converged" + (predicted ? ", " + count(is_predicted) + " predicted" : "") +
+                              (fewer ? ", " + count(is_left_out) + " left out" : ""),
                     good);
   if (record.contains("complete") && !record["complete"].get<bool>())
     page.warning("The sweep is not complete; poisson sweep --resume does what is missing.");
@@ -463,7 +473,9 @@ std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> cons
 
   SweepPage const sweep(config, cases, record);
   sweep.add_cases(page);
-  sweep.add_statistics(page, statistics);
+  if (!analysis.greedy_text.empty())
+    page.paragraph(analysis.greedy_text);
+  sweep.add_statistics(page, analysis.statistics);
   sweep.add_errors(page);
   sweep.add_extrapolation(page);
   sweep.add_until(page);

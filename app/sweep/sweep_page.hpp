@@ -12,6 +12,6 @@ namespace poisson::app {
 
 /// The page of a sweep: its table, and plots of what its cases found against what was swept. `record` is sweep.json.
 [[nodiscard]] std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> const& cases,
-                                          std::vector<SampleStatistics> const& statistics, nlohmann::ordered_json const& record);
+                                          SweepAnalysis const& analysis, nlohmann::ordered_json const& record);
 
 }  // namespace poisson::app

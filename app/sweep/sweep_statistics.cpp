@@ -2,6 +2,7 @@
 
 #include "app/config/sampling.hpp"
 #include "app/io/console.hpp"
+#include "app/sweep/greedy_sweep.hpp"
 #include "app/sweep/sweep_summary.hpp"
 
 #include <algorithm>
@@ -246,7 +247,9 @@ std::vector<SampleStatistics> sample_statistics(std::span<SweepCase const> cases
       result.push_back({std::move(named)});
     }
     ++result[at].n_cases;
-    if (text_in(c.result, "/status") == "converged" && c.result.contains("quantities"))
+    bool const predicted = is_predicted(c);
+    result[at].n_predicted += predicted ? 1 : 0;
+    if ((predicted || text_in(c.result, "/status") == "converged") && c.result.contains("quantities"))
       members[at].push_back(&c);
   }
   for (std::size_t g = 0; g < result.size(); ++g) {
@@ -279,7 +282,9 @@ std::vector<SampleStatistics> sample_statistics(std::span<SweepCase const> cases
 }
 
 std::string title_of(SampleStatistics const& statistics) {
-  std::string title = "Statistics of " + std::to_string(statistics.n_used) + " of " + std::to_string(statistics.n_cases) + " cases";
+  std::string title = "Statistics of " + std::to_string(statistics.n_used) + " of " + std::to_string(statistics.n_cases) +
+                      " cases" +
+                      (statistics.n_predicted > 0 ? ", " + std::to_string(statistics.n_predicted) + " of them predicted" : "");
   for (auto const& [path, value] : statistics.parameters)
     title += ", " + short_name(path) + " = " + value;
   return title;

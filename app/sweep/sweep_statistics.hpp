@@ -46,7 +46,7 @@ struct QuantityStatistics {
 /// The statistics of the cases that have the same values of all axes that are not sampled.
 struct SampleStatistics {
   std::vector<std::pair<std::string, std::string>> parameters{};  ///< those axes and values
-  std::size_t n_cases = 0, n_used = 0;                            ///< used are those that converged
+  std::size_t n_cases = 0, n_used = 0, n_predicted = 0;           ///< used are those that converged, or are predicted
   std::vector<QuantityStatistics> quantities{};
 };
 

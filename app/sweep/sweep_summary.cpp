@@ -5,6 +5,7 @@
 #include "app/launch/exit_code.hpp"
 #include "app/results/report_page.hpp"
 #include "app/results/solution_fields.hpp"
+#include "app/sweep/greedy_sweep.hpp"
 #include "app/sweep/mesh_convergence.hpp"
 #include "app/sweep/sweep_page.hpp"
 #include "app/sweep/sweep_statistics.hpp"
@@ -149,6 +150,8 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
   });
   for (auto const& name : quantities)
     csv << "," << csv_field(name);
+  if (sweep.greedy)
+    csv << ",estimate";
   csv << ",directory,error\n";
 
   Json list = Json::array();
@@ -161,13 +164,13 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
       csv << "," << csv_field(c.values[a]);
       parameters[sweep.axes[a].path] = c.values[a];
     }
-    auto const quantity_text = [&](std::string const& name) {
+    auto const plain_text = [&](std::string const& name) {
       Json const value =
           c.result.is_object() && c.result.contains("quantities") ? c.result["quantities"].value(name, Json()) : Json();
       return value.is_number() ? value.dump() : std::string();
     };
     for (QuantitySpec const& quantity : own)
-      csv << "," << quantity_text(quantity.name);
+      csv << "," << plain_text(quantity.name);
     std::string status = status_of(c);
     std::replace(status.begin(), status.end(), ' ', '_');
     csv << "," << status << "," << c.exit_code;
@@ -182,7 +185,9 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
         orders[std::string(column.name).substr(6)] = order;
     }
     for (auto const& name : quantities)
-      csv << "," << quantity_text(name);
+      csv << "," << plain_text(name);
+    if (sweep.greedy)
+      csv << "," << text_in(c.result, "/estimate");
     csv << "," << csv_field(c.directory) << "," << csv_field(c.error) << "\n";
     Json row = {{"case", i},          {"parameters", parameters},     {"status", status},        {"exit_code", c.exit_code},
                 {"reused", c.reused}, {"fingerprint", c.fingerprint}, {"directory", c.directory}};
@@ -192,7 +197,7 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
       row["observed_orders"] = orders;
     row["result"] = c.result;
     list.push_back(row);
-    if (!c.result.is_object() || !c.configuration)
+    if (!c.result.is_object() || !c.configuration || c.directory.empty())
       continue;
     std::string const name = vtk_file_name(c.configuration->config());
     for (std::string const& file : {name, name_of_pieces(name)})
@@ -223,6 +228,8 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
     all["extrapolation"] = to_json(convergence);
   if (sweep.until)
     all["until"] = until_json(cases, sweep);
+  if (sweep.greedy)
+    all["greedy"] = analysis.greedy;
   if (sweep.sample) {
     Json& sample = all["sample"] = {{"method", name_of(sweep.sample->method)},
                                     {"count", sweep.sample->count},
@@ -251,9 +258,8 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
   };
   if (config.output.report) {
     all["files"] = files_with("sweep.json");
-    directory.try_write(report_file, [&](fs::path const& path) {
-      output::write_text_file(path, report_of_sweep(config, cases, analysis.statistics, all));
-    });
+    directory.try_write(
+        report_file, [&](fs::path const& path) { output::write_text_file(path, report_of_sweep(config, cases, analysis, all)); });
   }
   all["files"] = files_with("sweep.json");
   all["files_failed"] = json_of(directory.failures());
@@ -270,7 +276,10 @@ void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
     rows[0].push_back(short_name(axis.path));
   for (QuantitySpec const& own : config.output.quantities)
     rows[0].push_back(own.name);
-  for (auto const* name : {"status", "unknowns", "iterations", "true residual", "seconds"})
+  rows[0].emplace_back("status");
+  if (sweep.greedy)
+    rows[0].emplace_back("estimate");
+  for (auto const* name : {"unknowns", "iterations", "true residual", "seconds"})
     rows[0].emplace_back(name);
   if (errors)
     for (auto const* name : {"L2 error", "order", "H1 error", "order"})
@@ -281,8 +290,10 @@ void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
     for (std::size_t a = 0; a < c.values.size(); ++a)
       row.push_back(shown_value(sweep.axes[a], c.values[a]));
     for (QuantitySpec const& own : config.output.quantities)
-      row.push_back(number_text(number_in(c.result, ("/quantities/" + own.name).c_str()), 6));
+      row.push_back(quantity_text(c, own.name));
     row.push_back(status_of(c));
+    if (sweep.greedy)
+      row.push_back(number_text(number_in(c.result, "/estimate")));
     row.push_back(number_text(number_in(c.result, "/dofs"), 10));
     row.push_back(number_text(number_in(c.result, "/solver/iterations"), 10));
     row.push_back(number_text(number_in(c.result, "/solver/residual_true")));
@@ -298,6 +309,8 @@ void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
   }
   console.line();
   console.grid(rows);
+  if (!analysis.greedy_text.empty())
+    console.line("  " + analysis.greedy_text);
   for (MeshConvergence const& group : mesh_convergence(cases, sweep.axes)) {
     if (group.study.cases.size() < 3)
       continue;

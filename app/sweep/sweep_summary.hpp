@@ -22,6 +22,8 @@ struct SweepAnalysis {
   std::exception_ptr failure;
   double seconds = 0;
   std::vector<SampleStatistics> statistics{};
+  nlohmann::ordered_json greedy{};  ///< GreedySweep::json and text, where the sweep has `greedy`
+  std::string greedy_text{};
 };
 
 /// "converged", or why a case has no such status: "failed", "running", "not run", "left out".

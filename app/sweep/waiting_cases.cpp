@@ -1,10 +1,12 @@
 #include "app/sweep/waiting_cases.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace poisson::app {
 
-WaitingCases::WaitingCases(std::vector<SweepCase>& cases, SweepSpec const& sweep) : cases_(cases), until_(sweep.until) {
+WaitingCases::WaitingCases(std::vector<SweepCase>& cases, SweepSpec const& sweep, Choice choice)
+    : cases_(cases), until_(sweep.until), choice_(std::move(choice)) {
   if (until_) {
     studies_ = studies_until(cases, sweep);
     study_of_.resize(cases.size());
@@ -14,7 +16,7 @@ WaitingCases::WaitingCases(std::vector<SweepCase>& cases, SweepSpec const& sweep
       leave_out_finer(studies_[s], cases_, *until_);
       add_next(studies_[s]);
     }
-  } else {
+  } else if (!choice_) {
     for (std::size_t i = 0; i < cases_.size(); ++i)
       if (cases_[i].exit_code < 0)
         queue_.push_back(i);
@@ -28,6 +30,13 @@ void WaitingCases::largest_first() {
   for (std::size_t const i : queue_)
     sizes[i] = estimated_size(cases_[i].configuration->config());
   std::stable_sort(queue_.begin(), queue_.end(), [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
+}
+
+bool WaitingCases::choose() {
+  if (choice_ && queue_.empty())
+    if (auto const next = choice_())
+      queue_.push_back(*next);
+  return !queue_.empty();
 }
 
 std::size_t WaitingCases::take() {

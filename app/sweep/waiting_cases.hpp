@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,11 +14,14 @@
 namespace poisson::app {
 
 /// Which case of a sweep is next: the first of those that have not run. With `sweep.until` the next finer mesh of a study waits for
-/// the one before, and is left out if the study does not need it.
+/// the one before, and is left out if the study does not need it. With `sweep.greedy` one is chosen when all others have ended.
 class WaitingCases {
 public:
-  /// Keeps a reference to the cases. Throws InputError, as studies_until and leave_out_finer do.
-  WaitingCases(std::vector<SweepCase>& cases, SweepSpec const& sweep);
+  /// Chooses a case when all that were given have ended; none: the sweep ends.
+  using Choice = std::function<std::optional<std::size_t>()>;
+  /// Keeps a reference to the cases. With `choice` no others are waiting. Throws InputError, as studies_until and leave_out_finer
+  /// do.
+  WaitingCases(std::vector<SweepCase>& cases, SweepSpec const& sweep, Choice choice = {});
 
   /// How many cases could run at the same time.
   [[nodiscard]] std::size_t size() const { return queue_.size(); }
@@ -27,6 +31,8 @@ public:
   /// From now on the case with the largest mesh is next, so that none of those that run side by side is left alone at the end. Has
   /// no effect with `sweep.until`.
   void largest_first();
+  /// When all cases that were taken have ended: whether there is one more. Throws what the choice throws.
+  [[nodiscard]] bool choose();
   /// The next case. Precondition: there is one.
   [[nodiscard]] std::size_t take();
   /// Tells that a case has ended. Throws as leave_out_finer.
@@ -37,6 +43,7 @@ private:
 
   std::vector<SweepCase>& cases_;
   std::optional<UntilSpec> until_;
+  Choice choice_;
   std::vector<MeshStudy> studies_;     ///< with `until`
   std::vector<std::size_t> study_of_;  ///< with `until`: of every case
   std::deque<std::size_t> queue_;

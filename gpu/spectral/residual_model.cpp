@@ -12,9 +12,6 @@ namespace poisson {
 
 namespace {
 
-/// What is left of a part that lies in the span of others is rounding, below this share of it.
-constexpr double rounding_of_parts = 1e-11;
-
 /// sum scale u v; an empty scale is 1
 double scaled_product(std::span<double const> scale, std::span<double const> u, std::span<double const> v) {
   auto const n = static_cast<std::int64_t>(u.size());
@@ -102,8 +99,18 @@ ResidualModel::Estimate ResidualModel::estimate(SystemWeights const& weights, st
   return {std::sqrt(squared > 0 ? squared : 0), std::sqrt(of_solution)};
 }
 
-ResidualModelMaker::ResidualModelMaker(std::shared_ptr<CsrMatrix const> reference, bool singular, double tolerance, Context& host)
-    : host_(host), reference_(std::move(reference)), tolerance_(tolerance) {
+std::vector<double> ResidualModel::relative_errors(std::span<std::optional<SystemWeights> const> systems) const {
+  std::vector<double> errors(systems.size(), std::nan(""));
+#pragma omp parallel for schedule(dynamic)
+  for (std::size_t i = 0; i < systems.size(); ++i)
+    if (systems[i])
+      errors[i] = estimate(*systems[i], solve_leading(system(*systems[i]), static_cast<std::size_t>(modes))).relative();
+  return errors;
+}
+
+ResidualModelMaker::ResidualModelMaker(std::shared_ptr<CsrMatrix const> reference, bool singular, double tolerance,
+                                       double resolution, Context& host)
+    : host_(host), reference_(std::move(reference)), tolerance_(tolerance), resolution_(resolution) {
   CsrMatrix const& a = *reference_;
   operator_ = make_matrix(Format::csr, reference_, host);
   PreconditionerOptions options{.kind = PreconditionerKind::multigrid, .csr = [this] { return reference_; }};
@@ -188,7 +195,7 @@ void ResidualModelMaker::add_part(HostVector<double> g) {
   std::int32_t const go_on = 0;
   cycle_->apply(g.data(), z.data(), &go_on);
   double const left = scaled_product({}, g, z), size = std::sqrt(left > 0 ? left : 0);
-  if (size > rounding_of_parts * std::hypot(size, std::sqrt(small_product(coordinates, coordinates)))) {
+  if (size > resolution_ * std::hypot(size, std::sqrt(small_product(coordinates, coordinates)))) {
     for (std::size_t i = 0; i < g.size(); ++i) {
       g[i] /= size;
       z[i] /= size;

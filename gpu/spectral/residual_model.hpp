@@ -42,8 +42,10 @@ struct ResidualModel {
     double norm = 0;   ///< that of the solution
     [[nodiscard]] double relative() const { return error > 0 ? error / norm : 0; }
   };
-  /// Of V c with r coefficients c. Where c are Galerkin's, errors down to about 1e-10 of the norm are resolved.
+  /// Of V c with r coefficients c. The maker's resolution limits what is seen of small errors.
   [[nodiscard]] Estimate estimate(SystemWeights const& weights, std::span<double const> c) const;
+  /// The relative ones of Galerkin's solutions of many systems; NaN for none. Threaded.
+  [[nodiscard]] std::vector<double> relative_errors(std::span<std::optional<SystemWeights> const> systems) const;
 };
 
 /// Makes a ResidualModel. First all systems, then the modes.
@@ -51,7 +53,8 @@ class ResidualModelMaker {
 public:
   /// What a cycle is made from, and the terms it may find. Entries are compared after the main diagonal of this matrix was scaled
   /// to 1: a term is new where a system misses the others by `tolerance` of its norm. `singular`: constants are the null space.
-  ResidualModelMaker(std::shared_ptr<CsrMatrix const> reference, bool singular, double tolerance, Context& host);
+  /// Of the parts of residuals, what is not in Z is left out below `resolution` of the part; rounding is at 1e-11.
+  ResidualModelMaker(std::shared_ptr<CsrMatrix const> reference, bool singular, double tolerance, double resolution, Context& host);
 
   /// The weights of a symmetric system. Keeps 12 bytes per entry for each term of the matrix, 8 bytes per row for those of the
   /// right-hand side. Throws InputError where the matrix has its entries at other places than the reference.
@@ -77,7 +80,7 @@ private:
 
   Context& host_;
   std::shared_ptr<CsrMatrix const> reference_;
-  double tolerance_;
+  double tolerance_, resolution_;
   HostVector<double> scale_of_entries_, scale_of_rows_;
   std::vector<std::shared_ptr<CsrMatrix const>> matrices_;
   std::vector<std::unique_ptr<Matrix>> products_;

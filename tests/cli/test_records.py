@@ -156,7 +156,8 @@ sweep: {sample: {count: 4, indices: true, parameters: {k: {uniform: [1, 2]}}}, w
     poisson("sweep", sample, "--output", "samples", *settings, "--set", "sweep.problem.element.order=[1, 2]")
     until = ("--set", "sweep={problem.mesh.cells: [2, 4, 8], problem.element.order: [1, 2], until: {quantity: mean, relative: 1e-3}}")
     poisson("sweep", orders, "--output", "until", *until)
-    names = ("out", "orders", "numbers", "until", "sample", "samples")
+    poisson("sweep", orders, "--output", "greedy", "--set", "sweep={problem.source: [1, x, y], greedy: {tolerance: 1e-3}}")
+    names = ("out", "orders", "numbers", "until", "greedy", "sample", "samples")
     records = [json.loads((poisson.directory / name / "sweep.json").read_text()) for name in names]
     for group in records[-1]["statistics_of"]:
         assert set(group["statistics"]["mine"]) == set(records[-2]["statistics"]["mine"])

@@ -1,3 +1,4 @@
+#include "app/sweep/greedy_sweep.hpp"
 #include "app/sweep/sweep.hpp"
 #include "app/sweep/waiting_cases.hpp"
 
@@ -25,6 +26,25 @@ TEST(DevicesForCases, WhatIsNotThereIsRefused) {
   for (char const* const wrong : {"0", "5", "-1", "0,4", "1,1", "a", "1,", ",1", "", "1;2", "2 "}) {
     EXPECT_THROW(static_cast<void>(devices_for_cases(wrong, 4, nullptr)), InputError) << wrong;
   }
+}
+
+TEST(Greedy, TheLargestEstimateIsNextUntilAllAreSmall) {
+  double const none = std::nan("");
+  GreedySpec const spec{1e-3, 4};
+  auto const step = [&](std::vector<double> const& estimates, std::size_t n_tried) {
+    return greedy_step(estimates, n_tried, spec);
+  };
+  EXPECT_EQ(step({0.1, none, 0.3, 0.2}, 1).next, 2U);
+  EXPECT_EQ(step({0.1, none, 0.3, 0.2}, 1).largest, 0.3);
+  EXPECT_EQ(step({0.1, 0.3 - 1e-9, 0.3, 0.2}, 1).next, 1U) << "equal but for rounding";
+  EXPECT_EQ(step({0.1, 0.2, std::numeric_limits<double>::infinity()}, 1).next, 2U);
+  EXPECT_EQ(step({1e-3, none, 1e-4}, 2).end, "tolerance");
+  EXPECT_FALSE(step({1e-3, none, 1e-4}, 2).next);
+  EXPECT_EQ(step({1e-4, none, 1e-5}, 1).next, 0U) << "nothing has been checked";
+  EXPECT_EQ(step({0.1, none}, 4).end, "max_cases");
+  EXPECT_EQ(step({1e-3, none}, 4).end, "tolerance");
+  EXPECT_EQ(step({none, none}, 2).end, "no candidates");
+  EXPECT_EQ(greedy_step(std::vector<double>{1e-4, none}, 1, {1e-3, 1}).end, "max_cases");
 }
 
 constexpr char const* sweep_text = R"(

@@ -84,7 +84,7 @@ class ResidualModelOfSize : public testing::TestWithParam<std::size_t> {};
 TEST_P(ResidualModelOfSize, EstimatesAreNearTheErrors) {
   auto const host = make_context(Backend::cpu);
   std::size_t const n = GetParam();
-  ResidualModelMaker maker(std::make_shared<CsrMatrix const>(TwoLayers(n, 1, 1, 0).a), false, 1e-10, *host);
+  ResidualModelMaker maker(std::make_shared<CsrMatrix const>(TwoLayers(n, 1, 1, 0).a), false, 1e-10, 1e-11, *host);
   std::vector<TwoLayers> systems;
   std::vector<SystemWeights> weights;
   for (double const k2 : {0.01, 0.1, 1.0, 7.0, 100.0})
@@ -119,7 +119,7 @@ TEST_P(ResidualModelOfSize, EstimatesAreNearTheErrors) {
 TEST_P(ResidualModelOfSize, ErrorsThatAreRoundingAreSmall) {
   auto const host = make_context(Backend::cpu);
   std::size_t const n = GetParam();
-  ResidualModelMaker maker(std::make_shared<CsrMatrix const>(TwoLayers(n, 1, 1, 0).a), false, 1e-10, *host);
+  ResidualModelMaker maker(std::make_shared<CsrMatrix const>(TwoLayers(n, 1, 1, 0).a), false, 1e-10, 1e-11, *host);
   std::vector<TwoLayers> systems;
   std::vector<SystemWeights> weights;
   for (double const k2 : {0.1, 0.5, 1.0, 3.0, 10.0}) {
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ResidualModelOfSize, testing::Values(60, 2000));
 
 TEST(ResidualModel, OtherPlacesOfEntriesAreRefused) {
   auto const host = make_context(Backend::cpu);
-  ResidualModelMaker maker(std::make_shared<CsrMatrix const>(TwoLayers(10, 1, 1, 0).a), false, 1e-10, *host);
+  ResidualModelMaker maker(std::make_shared<CsrMatrix const>(TwoLayers(10, 1, 1, 0).a), false, 1e-10, 1e-11, *host);
   TwoLayers const other(11, 1, 1, 0);
   EXPECT_THROW(static_cast<void>(maker.add(other.a, other.b)), InputError);
 }
