@@ -67,6 +67,26 @@ bool has_converged(SweepCase const& c) {
   return text_in(c.result, "/status") == "converged" && c.result.contains("quantities");
 }
 
+/// Throws InputError where a case that converged has no such quantity.
+void require_quantity(MeshStudy const& study, std::vector<SweepCase> const& cases, UntilSpec const& until) {
+  for (std::size_t const i : study.cases) {
+    SweepCase const& c = cases[i];
+    if (!has_converged(c) || c.result["quantities"].contains(until.quantity))
+      continue;
+    std::vector<std::string> names;
+    for (auto const& [name, value] : c.result["quantities"].items())
+      if (value.is_number())
+        names.push_back(name);
+    std::string const meant = nearest_name(until.quantity, names);
+    std::string all;
+    for (std::string const& name : names)
+      all += (all.empty() ? "" : ", ") + name;
+    throw InputError("sweep.until.quantity", "found '" + until.quantity + "', which case " + std::to_string(i) + " does not have" +
+                                                 (meant.empty() ? "; its" : "; did you mean '" + meant + "'? Its") +
+                                                 " quantities are: " + all);
+  }
+}
+
 /// The widths of the meshes, as 1 / cells.
 std::vector<double> widths_of(std::vector<std::size_t> const& numbers, std::vector<SweepCase> const& cases) {
   std::vector<double> h;
@@ -160,17 +180,8 @@ StudyProgress progress_of(MeshStudy const& study, std::vector<SweepCase> const& 
     if (!has_converged(c))
       continue;
     if (!c.result["quantities"].contains(until.quantity)) {
-      std::vector<std::string> names;
-      for (auto const& [name, value] : c.result["quantities"].items())
-        if (value.is_number())
-          names.push_back(name);
-      std::string const meant = nearest_name(until.quantity, names);
-      std::string all;
-      for (std::string const& name : names)
-        all += (all.empty() ? "" : ", ") + name;
-      throw InputError("sweep.until.quantity",
-                       "found '" + until.quantity + "', which case " + std::to_string(i) + " does not have" +
-                           (meant.empty() ? "; its" : "; did you mean '" + meant + "'? Its") + " quantities are: " + all);
+      progress.note = "case " + std::to_string(i) + " has no " + until.quantity;
+      break;
     }
     converged.push_back(i);
     q.push_back(quantity_of(c, until.quantity));
@@ -202,6 +213,7 @@ std::vector<MeshStudy> studies_until(std::vector<SweepCase> const& cases, SweepS
 }
 
 void leave_out_finer(MeshStudy const& study, std::vector<SweepCase>& cases, UntilSpec const& until) {
+  require_quantity(study, cases, until);
   auto const progress = progress_of(study, cases, until);
   for (std::size_t n = progress.meshes; progress.reached && n < study.cases.size(); ++n)
     if (SweepCase& c = cases[study.cases[n]]; c.exit_code < 0 && c.writer.empty()) {

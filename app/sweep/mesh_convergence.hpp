@@ -44,13 +44,13 @@ struct StudyProgress {
 };
 
 /// The estimate is that of the extrapolation, if it has nothing to say against itself. With three meshes nothing confirms the
-/// order, and the last change counts where it is larger. Throws InputError where a case that converged has no such quantity.
+/// order, and the last change counts where it is larger.
 [[nodiscard]] StudyProgress progress_of(MeshStudy const& study, std::vector<SweepCase> const& cases, UntilSpec const& until);
 
 /// The studies of a sweep with `until`. Throws InputError where no study has three meshes, or one has a note.
 [[nodiscard]] std::vector<MeshStudy> studies_until(std::vector<SweepCase> const& cases, SweepSpec const& sweep);
 /// Marks the cases that nobody has run on meshes finer than the study needs (SweepCase::left_out), if it is known already which
-/// these are. Throws as progress_of.
+/// these are. Throws InputError where a case that converged has no such quantity.
 void leave_out_finer(MeshStudy const& study, std::vector<SweepCase>& cases, UntilSpec const& until);
 
 /// How many unknowns the mesh and the element have; of meshes that are no boxes for each coarse cell. An estimate.

@@ -126,7 +126,8 @@ struct Incomplete {
   std::string error;  ///< empty: none
 };
 
-/// Writes and tells what the cases have given, and returns the exit code. `greedy` may be null; `failure` is that of its model.
+/// Writes and tells what the cases have given, and returns the exit code. `greedy` may be null; `failure` ended the
+/// sweep early, or is of files that did not come to disk: it is thrown, or told, when all is written.
 ExitCode summarize(std::vector<SweepCase> const& cases, RunConfig const& config, RunOptions const& options,
                    ResultsDirectory& directory, Console& console, Incomplete const& incomplete, GreedySweep const* greedy,
                    std::exception_ptr const& failure) {
@@ -165,6 +166,8 @@ ExitCode summarize(std::vector<SweepCase> const& cases, RunConfig const& config,
     auto const count = std::count_if(cases.begin(), cases.end(), [](SweepCase const& c) { return !c.error.empty(); });
     std::cerr << "poisson: error: " << count << " of " << cases.size() << " cases failed; case " << failed - cases.begin() << ": "
               << failed->error << std::endl;
+    if (failure)
+      tell_failure(failure_of(nullptr, failure).message);
   } else if (analysis.failure)
     std::rethrow_exception(analysis.failure);
   else if (directory.failure())
@@ -286,8 +289,6 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
     if (greedy)
       greedy->predict();
   } catch (std::exception const&) {
-    if (!greedy)
-      throw;
     failure = std::current_exception();  // told when what was solved is written
   }
   return summarize(cases, config, given.run, directory, console,

@@ -247,6 +247,8 @@ def test_a_study_stops_by_itself(poisson):
     assert not stricter["until"]["studies"][0]["reached"] and stricter["exit_code"] == 0
     wrong = poisson("sweep", config, "--output", "wrong", "--set", "sweep.until.quantity=averge", code=1).stderr
     assert "did you mean 'average'? Its quantities are: min, max" in wrong and "sweep.until.quantity" in wrong
+    summary = json.loads((poisson.directory / "wrong/sweep.json").read_text())  # the case that was solved is in it
+    assert summary["exit_code"] == 1 and summary["cases"][0]["status"] == "converged"
 
 
 SAMPLE = """

@@ -252,6 +252,9 @@ def test_files_that_do_not_come_to_disk_are_told(poisson):
     assert process.returncode == 3
     assert "cannot write 'out/cases': Input/output error" in err
     assert (poisson.directory / "out/cases/.syncing").exists()
+    summary = json.loads((poisson.directory / "out/sweep.json").read_text())  # of all that was computed
+    assert summary["exit_code"] == 3 and all(case["status"] == "converged" for case in summary["cases"])
+    assert (poisson.directory / "out/sweep.csv").exists()
     assert start(poisson, config, "--resume").wait(timeout=60) == 0
     assert all(reused(poisson))
 
