@@ -150,6 +150,14 @@ void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spe
   memory.making_mesh = making;
 }
 
+/// The space on a box, whose cells have the labels of an image if there is one.
+Space space_of_box(MeshSpec const& spec, BoxGrid const& box, ReferenceElement const& element) {
+  Space space(box, element);
+  if (spec.labels != nullptr)
+    space.set_labels(*spec.labels, spec.refinements);
+  return space;
+}
+
 /// Whether the materials that there are have different entries of a list.
 bool differs(std::map<unsigned, std::size_t> const& entry_of) {
   return std::any_of(entry_of.begin(), entry_of.end(), [&](auto const& of) { return of.second != entry_of.begin()->second; });
@@ -226,7 +234,10 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
                                                       into == AssembledInto::matrix_free_on_device_alone;
   memory.program = held.before + other_code;
   if (counts.box) {
-    memory.space = memory.making_mesh = 12 * counts.boundary_faces;
+    memory.space = 12 * counts.boundary_faces;
+    if (spec.mesh.labels != nullptr)  // what the image holds, and the material of every cell
+      memory.space += spec.mesh.labels->size() * (spec.mesh.labels->large.empty() ? 1 : 4) + 4 * counts.cells;
+    memory.making_mesh = memory.space;
     // Where its rows are not one stencil, or of a higher order, its cells are lattices of one cell.
     estimate.layout.order = spec.order;
     estimate.layout.n_unknowns = n;
@@ -471,7 +482,7 @@ struct Discretization::Impl {
   Impl(CheckedProblem::Impl checked, AssembledInto into)
       : element(element_of(checked.spec, checked.counts)),
         space(checked.around       ? std::move(*checked.around)
-              : checked.counts.box ? Space(*checked.counts.box, element)
+              : checked.counts.box ? space_of_box(checked.spec.mesh, *checked.counts.box, element)
                                    : checked.coarse->space(element, leaves_nodes(into))),
         notes(name_and_check(space, element, checked)),
         data(checked.spec, names_in(space, checked.names)),
@@ -635,7 +646,7 @@ struct Discretization::Impl {
 PlaceCounts count_places(ProblemSpec const& spec) {
   CheckedProblem const problem(spec);
   ReferenceElement const element = element_of(spec, problem.impl_->counts);
-  Space space(*problem.impl_->counts.box, element);
+  Space space = space_of_box(spec.mesh, *problem.impl_->counts.box, element);
   return name_places(space, element, spec, problem.impl_->names);
 }
 

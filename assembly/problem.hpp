@@ -1,6 +1,7 @@
 #pragma once
 
 #include "assembly/expression/expression.hpp"
+#include "assembly/image/image_spec.hpp"
 #include "gpu/core/names.hpp"
 
 #include <algorithm>
@@ -41,7 +42,7 @@ struct BoxPart {
   [[nodiscard]] std::int64_t n_cells() const { return cells[0] * cells[1] * cells[2]; }
 };
 
-/// A hexahedral mesh: the box, a generator of deal.II, or a file.
+/// A hexahedral mesh: the box, which may be that of an image, a generator of deal.II, or a file.
 struct MeshSpec {
   std::string generator = "box";  ///< "box", or a deal.II GridGenerator name
   std::string arguments;          ///< of the generator, in deal.II's notation, "0, 0, 0 : 0.5 : 1 : 12"; empty: its defaults
@@ -61,6 +62,9 @@ struct MeshSpec {
   /// Box only: ascending coordinates of the vertices before refinement. Empty: origin, extent, cells and growth say where they are;
   /// else the first three agree with them (set_coordinates), and growth is 1.
   std::array<std::vector<double>, 3> coordinates;
+  ImageSpec image;  ///< box only: where its cells and materials come from; `origin`, `extent` and `cells` agree with it
+  /// The materials of the cells of an image, before refinement. Null: it was not read, and they are not known.
+  std::shared_ptr<LabelImage const> labels{};
   int refinements = 0;  ///< number of global refinements; each splits a cell into 8
   /// Box only: the part of it that this process works on, where several share it. What bounds the part inside of the box is no
   /// boundary. Conditions and sources are those of the whole box.

@@ -7,6 +7,7 @@
 #include "app/run/memory_forecast.hpp"
 #include "app/sweep/sweep_cases.hpp"
 #include "assembly/discretization.hpp"
+#include "assembly/image/image_file.hpp"
 #include "gpu/kernels/backends.hpp"
 
 #include <algorithm>
@@ -203,6 +204,43 @@ void print_parts(RunConfig const& config, CaseForecast const& forecast, std::ost
   print_notes(discretization.notes());
 }
 
+/// How many phases are listed.
+constexpr std::size_t most_phases = 40;
+
+/// The phases of an image with their shares, and whether they join opposite faces: all of it is known before a mesh is made.
+void print_phases(assembly::LabelImage const& image, std::ostream& out) {
+  std::vector<assembly::Phase> phases = assembly::phases_of(image);
+  std::size_t const all = phases.size();
+  if (all > most_phases) {
+    std::stable_sort(phases.begin(), phases.end(), [](auto const& a, auto const& b) { return a.voxels > b.voxels; });
+    phases.resize(most_phases);
+  }
+  auto const percent = [](std::int64_t part, std::int64_t whole) {
+    return number_text(100. * static_cast<double>(part) / static_cast<double>(whole), 4) + " %";
+  };
+  std::vector<std::vector<std::string>> table{
+      {"label", "name", "cells", "fraction", "components", "largest", "joining x", "joining y", "joining z"}};
+  for (assembly::Phase const& phase : phases) {
+    auto const name = image.names.find(phase.label);
+    std::vector<std::string>& row = table.emplace_back(std::vector<std::string>{
+        std::to_string(phase.label), name == image.names.end() ? "-" : name->second, with_thousands(phase.voxels),
+        number_text(static_cast<double>(phase.voxels) / static_cast<double>(image.size()), 6), with_thousands(phase.components),
+        percent(phase.largest, phase.voxels)});
+    for (std::size_t d = 0; d < 3; ++d)
+      row.push_back(phase.joining[d] == 0
+                        ? "none"
+                        : with_thousands(phase.joining[d]) + " (" + percent(phase.joining_voxels[d], phase.voxels) + ")");
+  }
+  out << "\n# Phases of the image\n";
+  for (std::string const& line : grid_lines(table))
+    out << "#   " << line << "\n";
+  if (all > most_phases)
+    out << "#   and " << with_thousands(static_cast<std::int64_t>(all - most_phases)) << " more, which are smaller\n";
+  out << "#   components: cells of one label that have faces in common; joining x: components that reach both faces in x, and "
+         "their "
+         "share of the phase\n";
+}
+
 /// "25 x 10 x 0.5, from (0, 0, 0) to (25, 10, 0.5)": a wrong unit of length shows here.
 std::string extent_text(RunConfig const& config, assembly::MeshSummary const& mesh) {
   std::string lengths, low, high;
@@ -273,6 +311,8 @@ int print_check(Configuration const& configuration, int ranks, CheckOptions cons
         << "#     by stage     " << stages_text(memory.device) << "\n";
   } else
     out << "#   device memory  none: the backend is cpu\n";
+  if (config.problem.mesh.image.is_given())
+    print_phases(*assembly::labels_of_image(config.problem.mesh.image, config.problem.mesh.array), out);
   print_parts(config, forecast, out);
   if (!config.sweep.axes.empty())
     print_sweep(configuration, ranks, out);

@@ -3,6 +3,7 @@
 #include "app/config/config_keys.hpp"
 #include "app/config/parameters.hpp"
 #include "assembly/expression/expression.hpp"
+#include "assembly/image/image_file.hpp"
 #include "gpu/core/input_file.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/nearest_name.hpp"
@@ -33,6 +34,19 @@ std::string find_input_file(std::string const& file, fs::path const& folder) {
     return file;
   fs::path const beside = (folder / file).lexically_normal();
   return fs::exists(beside, ignored) ? beside.string() : file;
+}
+
+/// The same of an image, which may be a pattern of names: then its folder is looked for.
+std::string find_image(std::string const& file, fs::path const& folder) {
+  fs::path const path(file);
+  if (path.filename().string().find_first_of("*?") == std::string::npos)
+    return find_input_file(file, folder);
+  fs::path const parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  // A pattern without a folder is one of files beside the configuration.
+  return ((path.has_parent_path() || folder.empty() ? fs::path(find_input_file(parent.string(), folder)) : folder) /
+          path.filename())
+      .lexically_normal()
+      .string();
 }
 
 constexpr std::size_t max_bytes = 1 << 20;  ///< of a configuration
@@ -239,6 +253,9 @@ Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string n
     warnings_ = schema::unused_parameters(*root_, name_);
     schema::drop_unused_parameters(config_);
     config_.problem.mesh.file = find_input_file(config_.problem.mesh.file, path.parent_path());
+    for (std::string& file : config_.problem.mesh.image.files)
+      file = find_image(file, path.parent_path());
+    schema::apply_image(*root_, config_);
     for (FieldSpec& field : config_.fields)
       field.file = find_input_file(field.file, path.parent_path());
   }
@@ -512,6 +529,8 @@ RunConfig with_absolute_files(RunConfig config) {
       file = path.string();
   };
   make_absolute(config.problem.mesh.file);
+  for (std::string& file : config.problem.mesh.image.files)
+    make_absolute(file);
   for (FieldSpec& field : config.fields)
     make_absolute(field.file);
   if (config.system) {
@@ -520,6 +539,15 @@ RunConfig with_absolute_files(RunConfig config) {
   }
   return config;
 }
+
+namespace {
+
+/// The files of a mesh or an image.
+std::vector<std::string> mesh_files(assembly::MeshSpec const& mesh) {
+  return mesh.image.is_given() ? assembly::files_of_image(mesh.image) : std::vector<std::string>{mesh.file};
+}
+
+}  // namespace
 
 std::string fingerprint(RunConfig const& config) {
   RunConfig identity = config;
@@ -531,6 +559,8 @@ std::string fingerprint(RunConfig const& config) {
   identity.sweep = {};
   auto const keep_name = [](std::string& file) { file = fs::path(file).filename().string(); };
   keep_name(identity.problem.mesh.file);
+  for (std::string& file : identity.problem.mesh.image.files)
+    keep_name(file);
   for (FieldSpec& field : identity.fields)
     keep_name(field.file);
   if (identity.system) {
@@ -539,7 +569,7 @@ std::string fingerprint(RunConfig const& config) {
   }
   Hash hash;
   hash.add_text(resolved_yaml(identity));
-  std::vector<std::string> files{config.problem.mesh.file};
+  std::vector<std::string> files = mesh_files(config.problem.mesh);
   for (FieldSpec const& field : config.fields)
     files.push_back(field.file);
   if (config.system)
@@ -576,7 +606,7 @@ std::string matrix_text(RunConfig const& config) {
   schema::drop_unused_parameters(of_matrix);
   of_matrix.parameters = problem.parameters;
   std::string text = resolved_yaml(of_matrix);
-  std::vector<std::string> files{config.problem.mesh.file};
+  std::vector<std::string> files = mesh_files(config.problem.mesh);
   for (FieldSpec const& field : config.fields)
     files.push_back(field.file);
   for (std::string const& file : files)

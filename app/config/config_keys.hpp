@@ -15,6 +15,9 @@ void check_system(YamlNode const& root);
 /// Sets origin, extent and cells of the directions of a box that have coordinates. Throws ConfigError where they are given and do
 /// not agree.
 void apply_coordinates(YamlNode const& root, RunConfig& config);
+/// Reads the headers of an image, if there is one: origin, extent and cells of the box follow. Throws ConfigError, and what
+/// assembly::box_of_image throws but InputError.
+void apply_image(YamlNode const& root, RunConfig& config);
 /// Checks conditions between several keys, as far as they do not need the mesh. (Single values are checked when they are read.)
 /// Throws ConfigError.
 void check_run(YamlNode const& root, RunConfig const& config);

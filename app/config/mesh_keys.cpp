@@ -1,9 +1,13 @@
 #include "app/config/key_sections.hpp"
 #include "app/config/value_types.hpp"
+#include "assembly/image/image_file.hpp"
+#include "gpu/core/error.hpp"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <map>
 
 namespace poisson::app::schema {
 namespace {
@@ -95,6 +99,216 @@ struct BoxCoordinates {
   }
 };
 
+/// Names of files: one, a pattern or a folder; or a list of slices.
+struct ImageFiles {
+  static constexpr char const* what =
+      "path of an image (.vti, .nrrd, .mha, .tif, .raw), a pattern such as slices/*.tif, or a folder";
+  [[nodiscard]] std::string allowed() const { return std::string(what) + "; or a list of slices"; }
+  void read(YamlNode const& node, std::string const& path, std::vector<std::string>& out) const {
+    out.clear();
+    if (node.kind != YamlNode::Kind::list) {
+      Text{allowed()}.read(node, path, out.emplace_back());
+      return;
+    }
+    if (node.items.empty())
+      reject_value(node, path, allowed());
+    for (std::size_t i = 0; i < node.items.size(); ++i)
+      Text{"path of an image"}.read(node.items[i], path + "[" + std::to_string(i) + "]", out.emplace_back());
+  }
+  [[nodiscard]] std::string write(std::vector<std::string> const& value) const {
+    std::vector<std::string> files;
+    for (std::string const& file : value)
+      files.push_back(plain_or_quoted(file));
+    return files.empty() ? "null" : files.size() == 1 ? files[0] : "[" + join(files) + "]";
+  }
+  [[nodiscard]] Json json_schema() const {
+    return {{"type", Json::array({"string", "array"})}, {"items", {{"type", "string"}}}, {"minItems", 1}};
+  }
+};
+
+/// Voxels of each direction that are kept.
+struct CropRanges {
+  [[nodiscard]] std::string allowed() const {
+    return "[x, y, z], each: [first, end] in voxels from 0, without `end`; or null, which keeps all";
+  }
+  void read(YamlNode const& node, std::string const& path, assembly::Crop& out) const {
+    check_list_of_three(node, path, allowed());
+    for (std::size_t d = 0; d < 3; ++d) {
+      YamlNode const& item = node.items[d];
+      std::string const of_item = path + "[" + std::to_string(d) + "]";
+      out[d].reset();
+      if (item.kind == YamlNode::Kind::null)
+        continue;
+      std::array<std::int64_t, 2> range{};
+      TwoOf<Integer>{{0, 2147483647}, "[first, end]"}.read(item, of_item, range);
+      if (range[0] >= range[1])
+        reject(item.origin, of_item,
+               "found " + std::to_string(range[0]) + " to " + std::to_string(range[1]) + ", which holds no voxel");
+      out[d] = {range[0], range[1]};
+    }
+  }
+  [[nodiscard]] std::string write(assembly::Crop const& value) const {
+    std::vector<std::string> ranges;
+    for (auto const& range : value)
+      ranges.push_back(range ? "[" + std::to_string(range->begin) + ", " + std::to_string(range->end) + "]" : "null");
+    return value == assembly::Crop{} ? "null" : "[" + join(ranges) + "]";
+  }
+  [[nodiscard]] Json json_schema() const {
+    Json range = TwoOf<Integer>{{0, 2147483647}, ""}.json_schema();
+    range["type"] = Json::array({"array", "null"});
+    return {{"type", "array"}, {"items", range}, {"minItems", 3}, {"maxItems", 3}};
+  }
+};
+
+/// One number for all directions, or three.
+struct Blocks {
+  static constexpr Integer number{1, 1024};
+  [[nodiscard]] std::string allowed() const { return number.allowed() + "; or [x, y, z] of them"; }
+  void read(YamlNode const& node, std::string const& path, assembly::Counts3& out) const {
+    if (node.kind != YamlNode::Kind::list)
+      out.fill(number.parse(node, path));
+    else
+      ThreeOf<Integer>{number}.read(node, path, out);
+  }
+  [[nodiscard]] std::string write(assembly::Counts3 const& value) const {
+    return value[0] == value[1] && value[1] == value[2] ? number.write(value[0]) : ThreeOf<Integer>{number}.write(value);
+  }
+  [[nodiscard]] Json json_schema() const {
+    return {{"anyOf", Json::array({number.json_schema(), ThreeOf<Integer>{number}.json_schema()})}};
+  }
+};
+
+/// One level or several, ascending.
+struct Levels {
+  [[nodiscard]] std::string allowed() const { return "number, or a list of increasing numbers, e.g. [50, 128]"; }
+  void read(YamlNode const& node, std::string const& path, std::vector<double>& out) const {
+    out.clear();
+    if (node.kind != YamlNode::Kind::list) {
+      Number{}.read(node, path, out.emplace_back());
+      return;
+    }
+    if (node.items.empty())
+      reject_value(node, path, allowed());
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      double level = 0;
+      Number{}.read(node.items[i], path + "[" + std::to_string(i) + "]", level);
+      if (!out.empty() && !(level > out.back()))
+        reject(node.items[i].origin, path + "[" + std::to_string(i) + "]",
+               "found " + found(node.items[i]) + ", which is not larger than " + Number{}.write(out.back()) + " before it");
+      out.push_back(level);
+    }
+  }
+  [[nodiscard]] std::string write(std::vector<double> const& value) const {
+    std::vector<std::string> levels;
+    for (double const level : value)
+      levels.push_back(Number{}.write(level));
+    return levels.empty() ? "null" : levels.size() == 1 ? levels[0] : "[" + join(levels) + "]";
+  }
+  [[nodiscard]] Json json_schema() const {
+    Json const number = Number{}.json_schema();
+    return {{"anyOf", Json::array({number, Json{{"type", "array"}, {"items", number}, {"minItems", 1}}})}};
+  }
+};
+
+/// x, y, z, or several of them.
+struct Directions {
+  static constexpr std::string_view names = "xyz";
+  [[nodiscard]] std::string allowed() const { return "x, y or z; or a list of them"; }
+  void read(YamlNode const& node, std::string const& path, std::array<bool, 3>& out) const {
+    out = {};
+    auto const add = [&](YamlNode const& item, std::string const& of_item) {
+      if (item.kind != YamlNode::Kind::scalar || item.text.size() != 1 || names.find(item.text[0]) == std::string_view::npos)
+        reject_value(item, of_item, allowed());
+      bool& direction = out[names.find(item.text[0])];
+      if (direction)
+        reject(item.origin, of_item, "names " + item.text + " a second time");
+      direction = true;
+    };
+    if (node.kind != YamlNode::Kind::list)
+      add(node, path);
+    else
+      for (std::size_t i = 0; i < node.items.size(); ++i)
+        add(node.items[i], path + "[" + std::to_string(i) + "]");
+  }
+  [[nodiscard]] std::string write(std::array<bool, 3> const& value) const {
+    std::vector<std::string> directions;
+    for (std::size_t d = 0; d < 3; ++d)
+      if (value[d])
+        directions.emplace_back(1, names[d]);
+    return directions.empty() ? "null" : "[" + join(directions) + "]";
+  }
+  [[nodiscard]] Json json_schema() const {
+    Json const direction{{"enum", Json::array({"x", "y", "z"})}};
+    return {{"anyOf", Json::array({direction, Json{{"type", "array"}, {"items", direction}}})}};
+  }
+};
+
+/// A map from labels to names.
+struct LabelNames {
+  [[nodiscard]] std::string allowed() const { return "map from labels to names, e.g. {1: pore, 2: solid}"; }
+  void read(YamlNode const& node, std::string const& path, std::map<unsigned, std::string>& out) const {
+    out.clear();
+    if (node.kind != YamlNode::Kind::map || node.items.empty())
+      reject_value(node, path, allowed());
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      std::string const& label = node.keys[i].name;
+      unsigned id = 0;
+      auto const [end, error] = std::from_chars(label.data(), label.data() + label.size(), id);
+      if (error != std::errc{} || end != label.data() + label.size() || id > 2147483647)
+        reject(node.keys[i].origin, path, "found the key '" + shorten(label) + "'; labels are integers from 0 to 2147483647");
+      std::string name;
+      PlainName{}.read(node.items[i], path + "[" + label + "]", name);
+      if (name == "default" || name == "void")
+        reject(node.items[i].origin, path + "[" + label + "]",
+               "the name '" + name + "' has a meaning of its own; choose another one");
+      for (auto const& [other, taken] : out)
+        if (taken == name)
+          reject(node.items[i].origin, path + "[" + label + "]",
+                 "the name '" + name + "' belongs to the label " + std::to_string(other) + " already");
+      if (!out.emplace(id, std::move(name)).second)
+        reject(node.keys[i].origin, path, "label " + label + " is given twice");
+    }
+  }
+  [[nodiscard]] std::string write(std::map<unsigned, std::string> const& value) const {
+    std::vector<std::string> entries;
+    for (auto const& [label, name] : value)
+      entries.push_back(std::to_string(label) + ": " + plain_or_quoted(name));
+    return entries.empty() ? "null" : "{" + join(entries) + "}";
+  }
+  [[nodiscard]] Json json_schema() const {
+    return {{"type", "object"}, {"additionalProperties", PlainName{}.json_schema()}, {"minProperties", 1}};
+  }
+};
+
+/// Edges of a voxel, where they are given.
+struct Spacing {
+  ThreeOf<Number> three{{0}};
+  [[nodiscard]] std::string allowed() const { return three.allowed() + "; or one number for all"; }
+  void read(YamlNode const& node, std::string const& path, std::array<double, 3>& out) const {
+    if (node.kind == YamlNode::Kind::list) {
+      three.read(node, path, out);
+      return;
+    }
+    three.type.read(node, path, out[0]);
+    out[1] = out[2] = out[0];
+  }
+  [[nodiscard]] std::string write(std::array<double, 3> const& value) const { return value[0] > 0 ? three.write(value) : "null"; }
+  [[nodiscard]] Json json_schema() const { return {{"anyOf", Json::array({three.type.json_schema(), three.json_schema()})}}; }
+};
+
+/// A type of voxels, where it is given.
+struct TypeOfVoxels {
+  Choice<assembly::VoxelType> choice{};
+  [[nodiscard]] std::string allowed() const { return choice.allowed(); }
+  void read(YamlNode const& node, std::string const& path, std::optional<assembly::VoxelType>& out) const {
+    choice.read(node, path, out.emplace());
+  }
+  [[nodiscard]] std::string write(std::optional<assembly::VoxelType> const& value) const {
+    return value ? choice.write(*value) : "null";
+  }
+  [[nodiscard]] Json json_schema() const { return choice.json_schema(); }
+};
+
 Keys<assembly::NamedPlace> const& place_keys() {
   static Keys<assembly::NamedPlace> const keys{
       key<assembly::NamedPlace>(
@@ -154,17 +368,32 @@ void check_coordinates(YamlNode const& root, RunConfig const& config) {
 }  // namespace
 
 Keys<RunConfig> keys_of_mesh() {
-  auto const generated = [](RunConfig const& c) { return c.problem.mesh.file.empty(); };
+  auto const generated = [](RunConfig const& c) { return c.problem.mesh.file.empty() && !c.problem.mesh.image.is_given(); };
   auto const from_file = [](RunConfig const& c) { return !c.problem.mesh.file.empty(); };
-  auto const box = [](RunConfig const& c) { return c.problem.mesh.file.empty() && c.problem.mesh.generator == "box"; };
+  auto const with_image = [](RunConfig const& c) { return c.problem.mesh.image.is_given(); };
+  auto const has_arrays = [](RunConfig const& c) { return !c.problem.mesh.file.empty() || c.problem.mesh.image.is_given(); };
+  auto const raw = [](RunConfig const& c) { return c.problem.mesh.image.is_raw(); };
+  auto const box = [](RunConfig const& c) {
+    return c.problem.mesh.file.empty() && c.problem.mesh.generator == "box" && !c.problem.mesh.image.is_given();
+  };
+  auto const box_or_raw = [](RunConfig const& c) {
+    assembly::MeshSpec const& mesh = c.problem.mesh;
+    return mesh.file.empty() && mesh.generator == "box" && (!mesh.image.is_given() || mesh.image.is_raw());
+  };
   auto const other_generator = [](RunConfig const& c) { return c.problem.mesh.file.empty() && c.problem.mesh.generator != "box"; };
   return {
-      section<RunConfig>("problem.mesh", "Either a generator or a file."),
+      section<RunConfig>("problem.mesh", "A generator, a file, or an image."),
+      key<RunConfig>("problem.mesh.image", ImageFiles{}, POISSON_MEMBER(problem.mesh.image.files), "",
+                     "Image instead of a generator: voxels are cells, labels are materials (docs/usage/images.md). Relative to the "
+                     "current directory or to this file.")
+          .or_null("none")
+          .only("without problem.mesh.file, and with no generator but box",
+                [](RunConfig const& c) { return c.problem.mesh.file.empty() && c.problem.mesh.generator == "box"; }),
       key<RunConfig>("problem.mesh.generator", Text{"box, or the name of a deal.II GridGenerator function such as hyper_shell"},
                      POISSON_MEMBER(problem.mesh.generator), "",
                      "Shape that the program builds; box is a brick, of equal or graded cells.")
           .or_null("box, or none with a file")
-          .only("without problem.mesh.file; set one of the two to null", generated),
+          .only("without problem.mesh.file and problem.mesh.image; set all but one to null", generated),
       key<RunConfig>("problem.mesh.arguments", GeneratorArguments{}, POISSON_MEMBER(problem.mesh.arguments), "",
                      "Arguments of that function, without the triangulation.")
           .or_null("its defaults")
@@ -177,10 +406,13 @@ Keys<RunConfig> keys_of_mesh() {
                      "Edge lengths of the box.")
           .or_null("the default")
           .only("with generator: box", box),
-      key<RunConfig>("problem.mesh.cells", ThreeOf<Integer>{{1, 2147483647}}, POISSON_MEMBER(problem.mesh.cells), "",
-                     "Cells of the box in x, y, z.")
+      key<RunConfig>(
+          "problem.mesh.cells", ThreeOf<Integer>{{1, 2147483647}}, [](RunConfig & c) -> auto& {
+            return c.problem.mesh.image.is_given() ? c.problem.mesh.image.cells : c.problem.mesh.cells;
+          },
+          "", "Cells of the box in x, y, z; voxels of a raw image.")
           .or_null("the default")
-          .only("with generator: box", box),
+          .only("with generator: box, or a raw image", box_or_raw),
       key<RunConfig>(
           "problem.mesh.growth", ThreeOf<Number>{{0}}, POISSON_MEMBER(problem.mesh.growth), "",
           "Grades the box in x, y, z: every cell is so many times as long as the one before it. 1: equal cells; less than 1: they "
@@ -213,9 +445,9 @@ Keys<RunConfig> keys_of_mesh() {
       key<RunConfig>(
           "problem.mesh.array", Text{"name of an array"}, POISSON_MEMBER(problem.mesh.array), "",
           "Of a VTK file, the cell data with the materials of cells, and the ids of boundary faces unless boundary_array names "
-          "others.")
-          .or_null("found by usual names: material, MaterialIDs, gmsh:physical, CellEntityIds, ...")
-          .only("with problem.mesh.file", from_file),
+          "others; of a .vti image, the cell or point data with the labels.")
+          .or_null("found by usual names: material, MaterialIDs, gmsh:physical, CellEntityIds, ...; of an image, its only array")
+          .only("with problem.mesh.file or problem.mesh.image", has_arrays),
       key<RunConfig>("problem.mesh.boundary_array", Text{"name of an array"}, POISSON_MEMBER(problem.mesh.boundary_array), "",
                      "Of a VTK file, the cell data with the ids of boundary faces, which are its quadrilaterals.")
           .or_null("boundary, boundary_id, ...; else the array of the materials")
@@ -227,6 +459,40 @@ Keys<RunConfig> keys_of_mesh() {
                      "Every coordinate of the file is multiplied by it: 1e-3 where the file is in mm and the problem in m.")
           .or_null("the default")
           .only("with problem.mesh.file", from_file),
+      key<RunConfig>("problem.mesh.type", TypeOfVoxels{}, POISSON_MEMBER(problem.mesh.image.type), "",
+                     "Numbers of a raw image, one for each voxel, x fastest.")
+          .or_null("not given")
+          .only("with a raw image", raw),
+      key<RunConfig>("problem.mesh.big_endian", Boolean{}, POISSON_MEMBER(problem.mesh.image.big_endian), "",
+                     "Of a raw image whose numbers have several bytes: whether the highest comes first.")
+          .or_null("false")
+          .only("with a raw image", raw),
+      key<RunConfig>("problem.mesh.spacing", Spacing{}, POISSON_MEMBER(problem.mesh.image.spacing), "length",
+                     "Edges of a voxel in x, y, z. Raw images and TIFF need it; of others it replaces what the file tells.")
+          .or_null("what the file tells")
+          .only("with problem.mesh.image", with_image),
+      key<RunConfig>("problem.mesh.crop", CropRanges{}, POISSON_MEMBER(problem.mesh.image.crop), "voxels",
+                     "Voxels of the image that are kept in x, y, z: [[0, 64], null, [10, 20]]. It comes before flip, threshold and "
+                     "coarsen.")
+          .or_null("all")
+          .only("with problem.mesh.image", with_image),
+      key<RunConfig>("problem.mesh.flip", Directions{}, POISSON_MEMBER(problem.mesh.image.flip), "",
+                     "Directions in which the order of voxels is turned round; the box stays.")
+          .or_null("none")
+          .only("with problem.mesh.image", with_image),
+      key<RunConfig>("problem.mesh.threshold", Levels{}, POISSON_MEMBER(problem.mesh.image.threshold), "as the grey values",
+                     "Makes labels of grey values: with 128, 0 below 128 and 1 from 128 on; with [50, 128], 0, 1 and 2.")
+          .or_null("the values are labels")
+          .only("with problem.mesh.image", with_image),
+      key<RunConfig>("problem.mesh.coarsen", Blocks{}, POISSON_MEMBER(problem.mesh.image.coarsen), "voxels",
+                     "So many voxels in each direction become one cell: the most frequent label counts, of equally frequent ones "
+                     "the lowest.")
+          .or_null("1")
+          .only("with problem.mesh.image", with_image),
+      key<RunConfig>("problem.mesh.names", LabelNames{}, POISSON_MEMBER(problem.mesh.image.names), "",
+                     "Names of labels, for problem.coefficient and quantities: {1: pore, 2: solid}.")
+          .or_null("none")
+          .only("with problem.mesh.image", with_image),
       key<RunConfig>("problem.mesh.refinements", Integer{0, 12}, POISSON_MEMBER(problem.mesh.refinements), "",
                      "Global refinements; each splits every cell in 8."),
       key<RunConfig>("problem.mesh.boundaries",
@@ -242,6 +508,20 @@ Keys<RunConfig> keys_of_mesh() {
           .or_null("none")
           .with_elements(region_keys()),
   };
+}
+
+void apply_image(YamlNode const& root, RunConfig& config) {
+  assembly::MeshSpec& mesh = config.problem.mesh;
+  if (!mesh.image.is_given())
+    return;
+  try {
+    assembly::ImageBox const box = assembly::box_of_image(mesh.image, mesh.array);
+    mesh.cells = box.cells;
+    mesh.origin = box.origin;
+    mesh.extent = box.extent;
+  } catch (InputError const& error) {
+    reject(locate_path(root, error.key()).origin, error.key(), shorten(error.what(), 1000));
+  }
 }
 
 void apply_coordinates(YamlNode const& root, RunConfig& config) {

@@ -1,6 +1,7 @@
 #include "app/config/problem.hpp"
 
 #include "app/config/schema.hpp"
+#include "assembly/image/image_file.hpp"
 #include "gpu/core/error.hpp"
 
 #include <cstddef>
@@ -34,6 +35,8 @@ assembly::ProblemSpec problem_of(RunConfig const& config) {
     }
   else if (mesh.step)
     throw InputError("problem.mesh.step", mesh.file + " has no steps that are read; `step` is for VTKHDF files (.hdf)");
+  if (mesh.image.is_given())
+    problem.mesh.labels = assembly::labels_of_image(mesh.image, mesh.array);
   for_fields([](FieldSpec const& field) { output::try_point_field(field.file, field.array, field.interpolation, field.step); });
   for_fields([&](FieldSpec const& field) {
     problem.fields[field.name] = output::open_point_field(field.file, field.array, field.interpolation, field.step);

@@ -39,9 +39,9 @@ std::vector<PictureSpec> pictures_of(RunConfig const& config, bool several_mater
 }
 
 /// The pictures that a run may draw: only when the mesh is there is it known whether it has several materials. A box without
-/// regions has one.
+/// regions or an image has one.
 std::vector<PictureSpec> possible_pictures(RunConfig const& config) {
-  return pictures_of(config, !config.is_box() || !config.problem.mesh.regions.empty());
+  return pictures_of(config, !config.is_box() || !config.problem.mesh.regions.empty() || config.problem.mesh.image.is_given());
 }
 
 std::string file_of(PictureSpec const& picture) {

@@ -47,6 +47,23 @@ std::string grading_in_words(assembly::MeshSpec const& mesh, std::size_t d) {
          (mesh.growth_to[d] == assembly::GrowthTo::middle ? " to the middle and shrink again" : "");
 }
 
+/// "the image scan.vti, its voxels flipped in x, ..."
+std::string image_in_words(assembly::ImageSpec const& image) {
+  std::string text = image.files.size() == 1 ? "the image " + std::filesystem::path(image.files[0]).filename().string()
+                                             : "the image in " + std::to_string(image.files.size()) + " slices";
+  if (image.crop != assembly::Crop{})
+    text += ", cropped";
+  for (std::size_t d = 0; d < 3; ++d)
+    if (image.flip[d])
+      text += std::string(", turned round in ") + "xyz"[d];
+  for (double const level : image.threshold)
+    text += ", with a threshold at " + number_text(level, 6);
+  if (image.coarsen != assembly::Counts3{1, 1, 1})
+    text += ", with " + std::to_string(image.coarsen[0]) + " × " + std::to_string(image.coarsen[1]) + " × " +
+            std::to_string(image.coarsen[2]) + " voxels a cell";
+  return text;
+}
+
 std::string mesh_in_words(assembly::MeshSpec const& mesh) {
   std::string text;
   if (!mesh.file.empty()) {
@@ -57,6 +74,8 @@ std::string mesh_in_words(assembly::MeshSpec const& mesh) {
     for (std::size_t d = 0; d < 3; ++d)
       text += std::string(d > 0 ? " ×" : "") + " [" + number_text(mesh.origin[d], 6) + ", " +
               number_text(mesh.origin[d] + mesh.extent[d], 6) + "]";
+    if (mesh.image.is_given())
+      text += " of " + image_in_words(mesh.image) + ",";
     text += " of " + std::to_string(mesh.cells[0]) + " × " + std::to_string(mesh.cells[1]) + " × " + std::to_string(mesh.cells[2]) +
             " cells";
     for (std::size_t d = 0; d < 3; ++d)
@@ -129,6 +148,8 @@ std::vector<std::pair<std::string, std::string>> problem_in_words(RunConfig cons
                            (config.system->rhs.empty() ? "of ones" : "from " + config.system->rhs)}};
   assembly::ProblemSpec const& p = config.problem;
   Rows rows{{"Equation", "−∇·(k ∇u) = f, by " + elements_in_words(p.order)}, {"Domain", mesh_in_words(p.mesh)}};
+  for (auto const& [label, name] : p.mesh.image.names)
+    rows.emplace_back("Material " + name, "voxels with the label " + std::to_string(label));
   for (auto const& place : p.mesh.boundaries)
     rows.emplace_back("Boundary " + place.name, "faces whose centre satisfies " + place.where);
   for (auto const& place : p.mesh.regions)

@@ -4,6 +4,7 @@
 #include "app/io/console.hpp"
 #include "app/results/output.hpp"
 #include "app/results/problem_words.hpp"
+#include "assembly/image/image_file.hpp"
 #include "gpu/core/row_map.hpp"
 #include "gpu/kernels/cpu/lapack.hpp"
 #include "output/files/atomic_file.hpp"
@@ -162,6 +163,8 @@ bool lists_nodes(RunConfig const& config) {
 
 void load_libraries(RunConfig const& config) {
   bool const has_mesh = !config.system;
+  if (has_mesh)
+    assembly::prepare_for(config.problem.mesh.image);
   if (output::pictures_built() && (config.output.picture || (has_mesh && !config.output.pictures.empty())))
     output::load_pictures();
   if (has_mesh && config.output.vtk_enabled && vtk_format(config) == output::VtkFormat::hdf)

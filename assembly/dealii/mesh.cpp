@@ -62,6 +62,13 @@ std::unique_ptr<dealii::Triangulation<3>> build_box(BoxGrid const& box, bool fla
   return triangulation;
 }
 
+/// Gives the cells of a box, made in one step, the labels of an image.
+void set_materials(dealii::Triangulation<3>& box, LabelImage const& image) {
+  std::int64_t voxel = 0;  // such cells are numbered as voxels are
+  for (auto const& cell : box.active_cell_iterators())
+    cell->set_material_id(image.label(voxel++));
+}
+
 void describe(Mesh& mesh) {
   mesh.curved = mesh.curved_cells.has_value();
   mesh.boundary_ids.clear();
@@ -203,10 +210,14 @@ Mesh make_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names) {
       MeshCounts const counts = predict_counts(unrefined);
       check_index_range(unrefined, counts, 1);
       check_memory(has_void ? 2 * counts.cells * bytes_per_created_cell : counts.triangulation_bytes, "the mesh");
-      mesh.triangulation = build_box(*counts.box, has_void);
+      mesh.triangulation = build_box(*counts.box, has_void || spec.labels != nullptr);
       mesh.box = counts.box;
       mesh.boundary_ids = counts.boundary_ids;
       mesh.material_ids = counts.material_ids;
+      mesh.material_groups = counts.material_groups;
+      mesh.notes = counts.notes;
+      if (spec.labels != nullptr)
+        set_materials(*mesh.triangulation, *spec.labels);
     } else {
       if (spec.file.empty())
         mesh.triangulation = generate_mesh(spec);

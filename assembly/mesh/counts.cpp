@@ -1,5 +1,6 @@
 #include "assembly/mesh/counts.hpp"
 
+#include "assembly/image/labels.hpp"
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "gpu/core/error.hpp"
 
@@ -200,6 +201,15 @@ MeshCounts count_box(MeshSpec const& spec) {
   counts.box = box;
   counts.boundary_ids = {0, 1, 2, 3, 4, 5};
   counts.material_ids = {0};
+  if (spec.labels != nullptr) {
+    std::vector<unsigned> const& labels = spec.labels->labels;
+    counts.material_ids = {labels.begin(), labels.end()};
+    for (auto const& [label, name] : spec.labels->names)
+      if (counts.material_ids.contains(label))
+        counts.material_groups.add({label, name, {label}});
+      else
+        counts.notes.push_back("problem.mesh.names: no voxel has the label " + std::to_string(label) + " (" + name + ")");
+  }
   counts.low = box.origin;
   for (std::size_t d = 0; d < 3; ++d)
     counts.high[d] = box.origin[d] + box.extent[d];
@@ -294,7 +304,10 @@ bool is_box(MeshSpec const& spec) {
 }
 
 char const* source_key(MeshSpec const& spec) {
-  return !spec.file.empty() ? "problem.mesh.file" : spec.generator == "box" ? "problem.mesh.cells" : "problem.mesh.arguments";
+  return !spec.file.empty()        ? "problem.mesh.file"
+         : spec.image.is_given()   ? "problem.mesh.image"
+         : spec.generator == "box" ? "problem.mesh.cells"
+                                   : "problem.mesh.arguments";
 }
 
 void check_refinements(MeshSpec const& spec) {

@@ -1,5 +1,6 @@
 #include "assembly/space/space.hpp"
 
+#include "assembly/image/labels.hpp"
 #include "assembly/mesh/lattice_mesh.hpp"
 #include "assembly/parallel.hpp"
 #include "gpu/core/cofactors.hpp"
@@ -595,6 +596,22 @@ void Space::set_materials(std::vector<std::int64_t> const& entries, unsigned fir
     if (material_ids.empty() || *material_ids.rbegin() != material_[cell])
       material_ids.insert(material_[cell]);
   }
+}
+
+void Space::set_labels(LabelImage const& image, int refinements) {
+  material_ids = {image.labels.begin(), image.labels.end()};
+  material_.resize(static_cast<std::size_t>(n_cells));
+  auto const [nx, ny, nz] = box->cells;
+  std::array<std::int64_t, 3> const first = box->whole ? box->whole->first : std::array<std::int64_t, 3>{};
+  // 1 byte is read (4 with many labels) and 4 are written for each cell.
+  parallel_for(nz, [&, nx = nx, ny = ny](std::int64_t z) {
+    for (std::int64_t y = 0; y < ny; ++y) {
+      std::int64_t const row =
+          (((first[2] + z) >> refinements) * image.cells[1] + ((first[1] + y) >> refinements)) * image.cells[0];
+      for (std::int64_t x = 0; x < nx; ++x)
+        material_[(z * ny + y) * nx + x] = image.label(row + ((first[0] + x) >> refinements));
+    }
+  });
 }
 
 void Space::dofs(std::int64_t cell, std::int32_t* out) const {

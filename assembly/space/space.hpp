@@ -174,6 +174,9 @@ public:
   /// those that occur.
   void set_boundary_ids(std::vector<std::int64_t> const& entries, unsigned first);
   void set_materials(std::vector<std::int64_t> const& entries, unsigned first);
+  /// Gives the cells of a box, or of a part of it, the labels of an image as materials; every voxel was refined so many times.
+  /// material_ids are then all labels of the image.
+  void set_labels(LabelImage const& image, int refinements);
   /// Boxes only, here and below: the indices (i, j, k) of a cell.
   [[nodiscard]] std::array<std::int64_t, 3> box_cell(std::int64_t cell) const {
     auto const [nx, ny, nz] = box->cells;

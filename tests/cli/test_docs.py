@@ -5,9 +5,11 @@ import re
 import shutil
 import subprocess
 
+import numpy
 import pytest
 
 from conftest import EXECUTABLE, ROOT
+from test_images import planes, tiff, write_nrrd, write_vti
 
 USAGE = sorted((ROOT / "docs/usage").glob("*.md"))
 DOCUMENTS = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"),
@@ -176,6 +178,12 @@ def files_of_examples(tmp_path_factory):
         subprocess.run([EXECUTABLE, "run", "boundary.yaml", "--output", f"results/{name}", *small, "--set", setting], cwd=folder, check=True)
     for name in ("scan", "heat"):
         shutil.copy(folder / f"results/{name}/solution.vti", folder / f"{name}.vti")
+    rock = numpy.arange(16 * 16 * 12).reshape(16, 16, 12) % 2 + 1
+    write_vti(folder / "rock.vti", rock)
+    write_nrrd(folder / "grey.nrrd", 100 * rock)
+    (folder / "rock.raw").write_bytes(bytes(2 * 100 * 100 * 80))
+    (folder / "slices").mkdir()
+    (folder / "slices/s1.tif").write_bytes(tiff(planes(rock)))
     return folder
 
 

@@ -11,11 +11,11 @@ from conftest import CUBE, EXECUTABLE, ROOT
 
 FOLDER = pathlib.Path(EXECUTABLE).parent
 LAYERS = {"app": {"app", "assembly", "output", "gpu"}, "assembly": {"assembly", "gpu/core"}, "output": {"output", "gpu/core"}, "gpu": {"gpu"}}
-OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output/vtk", "assembly/dealii"}, r"netcdf": {"assembly/dealii"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
+OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output/vtk", "assembly/dealii", "assembly/image"}, r"netcdf": {"assembly/dealii"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
           r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda", "gpu/peers/cuda"},
           r"mpi\.h": {"app/mpi"}, r"cairo": {"output/picture"}, r"(hdf5|H5)": {"output/vtk"}}
 # Rooms of a layer, lowest first: each may include itself and those before it.
-ROOMS = {"assembly": ["text.hpp", "parallel.hpp", "expression", "problem.hpp", "mesh", "space", "dealii", "system", "discretization.hpp", "discretization.cpp"],
+ROOMS = {"assembly": ["text.hpp", "parallel.hpp", "expression", "image", "problem.hpp", "mesh", "space", "dealii", "system", "discretization.hpp", "discretization.cpp"],
          "gpu": ["core", "kernels", "exchange", "formats", "elements", "preconditioners", "solvers", "spectral", "peers"],
          "app": ["mpi", "io", "config", "analysis", "launch", "domain", "plan", "results", "run", "sweep", "bench", "cli"]}
 NAMESPACES = {"gpu": "poisson", "assembly": "poisson::assembly", "output": "poisson::output", "app": "poisson::app"}
@@ -114,7 +114,7 @@ def test_hdf5_is_the_serial_one():
 
 NO_FILES = ("--set", "output={vtk: {enabled: false}, picture: false, report: false}")
 # What is loaded only when it is needed: our libraries, and what they are for.
-MODULES = {"libpoisson_dealii.so": r"deal_?ii|trilinos|netcdf", "libpoisson_vtk.so": r"libvtk|hdf5", "libpoisson_cairo.so": r"cairo|X11|fontconfig",
+MODULES = {"libpoisson_dealii.so": r"deal_?ii|trilinos|netcdf", "libpoisson_vtk.so": r"libvtk|hdf5", "libpoisson_image.so": r"libvtk", "libpoisson_cairo.so": r"cairo|X11|fontconfig",
            "libpoisson_lapack.so": r"blas|lapack|gfortran", "libpoisson_mpi.so": r"libmpi|open-rte"}
 
 
