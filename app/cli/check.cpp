@@ -70,6 +70,7 @@ void print_sweep(Configuration const& configuration, int ranks, std::ostream& ou
         relevant.fields = config.fields;
         relevant.matrix = config.matrix;
         relevant.solver = config.solver;
+        relevant.effective = config.effective;
         relevant.output = config.output;
         relevant.output.directory.clear();
         relevant.backend = config.backend;
@@ -306,6 +307,10 @@ int print_check(Configuration const& configuration, int ranks, CheckOptions cons
   print_format(config, memory.format, out);
   out << "#   preconditioner " << name_of(memory.preconditioner)
       << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto), predicted" : "") << "\n";
+  if (config.effective.is_asked())
+    out << "#   effective      " << (config.effective.conditions == EffectiveConditions::both ? 6 : 3) << " problems with "
+        << (config.effective.conditions == EffectiveConditions::both ? "periodic and fixed" : name_of(config.effective.conditions))
+        << " conditions; the solution that is shown is that along " << name_of(config.effective.direction) << "\n";
   if (backend_of(config) == Backend::cuda) {
     out << "#   device memory  about " << bytes_text(static_cast<double>(memory.device_peak())) << " at most\n"
         << "#     by stage     " << stages_text(memory.device) << "\n";

@@ -81,6 +81,15 @@ Keys<RunConfig> keys_of_analysis() {
           .or_null("none")
           .with_elements(analysis_keys())
           .shown_as_comments(),
+      section<RunConfig>("analysis.effective",
+                         "The effective tensor of the material in a box, from three problems that the program makes."),
+      key<RunConfig>(
+          "analysis.effective.conditions", Choice<EffectiveConditions>{}, POISSON_MEMBER(effective.conditions), "",
+          "periodic: u grows by the length of the box from side to side, and has the period of the box otherwise; fixed: "
+          "u is given on two sides, and the others are insulated; both. problem.boundary is not given then."),
+      key<RunConfig>("analysis.effective.direction", Choice<Direction>{}, POISSON_MEMBER(effective.direction), "",
+                     "Direction of the mean gradient in the problem whose solution is written and shown; both: a periodic one.")
+          .only("with analysis.effective.conditions", [](RunConfig const& c) { return c.effective.is_asked(); }),
   };
 }
 

@@ -1,6 +1,7 @@
 #include "app/config/config.hpp"
 
 #include "app/config/config_keys.hpp"
+#include "app/config/effective.hpp"
 #include "app/config/parameters.hpp"
 #include "assembly/expression/expression.hpp"
 #include "assembly/image/image_file.hpp"
@@ -256,6 +257,8 @@ Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string n
     for (std::string& file : config_.problem.mesh.image.files)
       file = find_image(file, path.parent_path());
     schema::apply_image(*root_, config_);
+    if (config_.effective.is_asked())
+      set_effective_problem(config_, config_.effective.has_periodic(), config_.effective.direction);
     for (FieldSpec& field : config_.fields)
       field.file = find_input_file(field.file, path.parent_path());
   }
@@ -490,6 +493,15 @@ std::string json_schema_text() {
             {"title", "poisson"},
             {"description", "Configuration of poisson: -div(k grad u) = f on hexahedral meshes"}};
   root.update(schema::json_schema_of(schema::run_keys(), RunConfig{}));
+  // The conditions are missing, unless the problems of analysis.effective bring theirs.
+  Json& required = root["properties"]["problem"]["required"];
+  required.erase(std::find(required.begin(), required.end(), "boundary"));
+  Json const asked{{"enum", Json::array({"periodic", "fixed", "both"})}};
+  auto const with = [](char const* name, Json const& inner) {
+    return Json{{"type", "object"}, {"required", Json::array({name})}, {"properties", {{name, inner}}}};
+  };
+  root["if"] = with("analysis", with("effective", with("conditions", asked)));
+  root["else"] = {{"properties", {{"problem", {{"required", Json::array({"boundary"})}}}}}};
   Json const& forms = root["properties"]["sweep"]["additionalProperties"]["anyOf"];
   root["$defs"] = {{"range", forms[1]}, {"powers_of_two", forms[2]}};
   // An axis of a sweep holds values of the key that it names.

@@ -103,6 +103,7 @@ void check_run(YamlNode const& root, RunConfig const& config) {
   check_output(root, config);
   check_pictures(root, config);
   check_fields(root, config);
+  check_effective(root, config);
   check_solver(root, config);
 }
 

@@ -21,6 +21,8 @@ namespace poisson::app::schema {
 
 /// Throws ConfigError where an id has two conditions.
 void check_boundary(YamlNode const& root, assembly::ProblemSpec const& problem);
+/// The problems of analysis.effective are on a box, and have neither sources nor an exact solution. Throws ConfigError.
+void check_effective(YamlNode const& root, RunConfig const& config);
 /// A field must have a name that expressions have no other meaning for. Throws ConfigError.
 void check_fields(YamlNode const& root, RunConfig const& config);
 /// Throws ConfigError for axes that cannot be swept, of different lengths, or with too many cases.

@@ -453,7 +453,10 @@ Keys<RunConfig> keys_of_problem() {
           .with_elements(line_source_keys()),
       key<RunConfig>("problem.boundary", BoundaryList{}, POISSON_MEMBER(problem.boundary), "",
                      "Boundary conditions. Every boundary id of the mesh must be covered; a box has 0 .. 5 = -x +x -y +y -z +z.")
-          .must_be_given("a list of conditions such as [{ids: all, type: dirichlet, value: \"0\"}]")
+          .must_be_given("a list of conditions such as [{ids: all, type: dirichlet, value: \"0\"}]",
+                         [](RunConfig const& c) { return !c.effective.is_asked(); })
+          .only("without analysis.effective, whose problems have conditions of their own",
+                [](RunConfig const& c) { return !c.effective.is_asked(); })
           .with_elements(boundary_keys(), any_boundary())
           .shown_as_element(),
       key<RunConfig>("problem.exact", ExpressionText{}, POISSON_MEMBER(problem.exact), "as u",

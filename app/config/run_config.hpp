@@ -75,6 +75,30 @@ struct AnalysisSpec {
   [[nodiscard]] std::int64_t points_per_direction() const { return points.value_or(sample == SampleShape::plane ? 256 : 64); }
 };
 
+/// Conditions of the problems that give the effective tensor of a box.
+enum class EffectiveConditions { none, periodic, fixed, both };
+}  // namespace poisson::app
+
+template <>
+struct poisson::Names<poisson::app::EffectiveConditions> {
+  static constexpr std::array<Named<app::EffectiveConditions>, 4> values{{{app::EffectiveConditions::none, "none"},
+                                                                          {app::EffectiveConditions::periodic, "periodic"},
+                                                                          {app::EffectiveConditions::fixed, "fixed"},
+                                                                          {app::EffectiveConditions::both, "both"}}};
+};
+
+namespace poisson::app {
+
+/// analysis.effective. With it the problem of the run is one of those that give the tensor: problem.boundary, which then cannot be
+/// given, holds its conditions (set_effective_problem).
+struct EffectiveSpec {
+  EffectiveConditions conditions = EffectiveConditions::none;
+  Direction direction = Direction::x;  ///< of the mean gradient in the problem of the run
+  [[nodiscard]] bool is_asked() const { return conditions != EffectiveConditions::none; }
+  [[nodiscard]] bool has_periodic() const { return is_asked() && conditions != EffectiveConditions::fixed; }
+  [[nodiscard]] bool has_fixed() const { return is_asked() && conditions != EffectiveConditions::periodic; }
+};
+
 /// What the solution's file for ParaView may hold, in its order there.
 enum class SolutionField { u, exact, error, material, coefficient, flux, flux_points, gradient };
 }  // namespace poisson::app
@@ -339,6 +363,7 @@ struct RunConfig {
   SolverOptions solver = default_solver();
   std::optional<Backend> backend;  ///< no value: auto
   std::vector<AnalysisSpec> analysis;
+  EffectiveSpec effective;
   OutputSpec output;
   SweepSpec sweep;
 

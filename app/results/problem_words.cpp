@@ -173,6 +173,13 @@ std::vector<std::pair<std::string, std::string>> problem_in_words(RunConfig cons
                       source.value + " per length from " + point_in_words(source.from) + " to " + point_in_words(source.to));
   for (auto const& condition : p.boundary)
     rows.emplace_back("Boundary condition", condition_in_words(condition, p.boundary.size() == 1));
+  if (config.effective.is_asked())
+    rows.emplace_back("Effective tensor", "by problems with " +
+                                              std::string(config.effective.conditions == EffectiveConditions::both
+                                                              ? "periodic and with fixed"
+                                                              : name_of(config.effective.conditions)) +
+                                              " conditions; this one has its mean gradient along " +
+                                              std::string(name_of(config.effective.direction)));
   if (p.exact)
     rows.emplace_back("Exact solution", "u = " + *p.exact);
   if (!config.parameters.empty()) {

@@ -304,13 +304,13 @@ KeyWarnings warnings_of_moved_sources(RunConfig const& config, std::vector<doubl
   return warnings;
 }
 
-KeyWarnings warnings_of_quantities(RunConfig const& config, QuantityTable const& table) {
+KeyWarnings warnings_of_quantities(RunConfig const& config, QuantityTable const& table, bool solved_effective) {
   KeyWarnings warnings;
   for (auto const& [name, value] : table) {
     bool finite = true;
     for (auto const& part : value.is_array() ? value : nlohmann::ordered_json::array({value}))
       finite = finite && part.is_number() && std::isfinite(part.get<double>());
-    if (finite)
+    if (finite || (name.starts_with("effective.") && !solved_effective))
       continue;
     bool const own = std::any_of(config.output.quantities.begin(), config.output.quantities.end(),
                                  [&, &name = name](QuantitySpec const& entry) { return entry.name == name; });
@@ -365,13 +365,17 @@ std::vector<std::string> check_requests(RunConfig const& config, PointSets const
       of_solution.volumes[id] = 1;
       of_solution.materials[id] = {};
     }
-    static_cast<void>(quantity_table(config, mesh, of_solution, 1, std::vector<assembly::PointValues>(n_probes)));
+    std::optional<EffectiveResult> effective;
+    if (config.effective.is_asked())
+      effective = expected_effective(config, mesh);
+    static_cast<void>(quantity_table(config, mesh, of_solution, 1, std::vector<assembly::PointValues>(n_probes), effective));
   }
   return notes;
 }
 
 QuantityTable quantity_table(RunConfig const& config, assembly::MeshSummary const& mesh, assembly::Quantities const& of_solution,
-                             double integral_f, std::span<assembly::PointValues const> at_points) {
+                             double integral_f, std::span<assembly::PointValues const> at_points,
+                             std::optional<EffectiveResult> const& effective) {
   QuantityTable table{{"min", of_solution.min},
                       {"max", of_solution.max},
                       {"mean", of_solution.mean},
@@ -415,6 +419,9 @@ QuantityTable quantity_table(RunConfig const& config, assembly::MeshSummary cons
     if (config.problem.exact)
       table.emplace_back(name + ".exact", at_points[i].exact);
   }
+  if (effective)
+    for (auto const& [name, value] : effective_quantities(*effective))
+      table.emplace_back(name, value);
   assembly::Constants more;
   for (auto const& [alias, name] : by_id)
     for (auto const& [known, value] : table)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/analysis/effective.hpp"
 #include "app/config/run_config.hpp"
 #include "assembly/discretization.hpp"
 
@@ -8,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,10 +59,12 @@ using PointSets = std::vector<PointSet const*>;
                                                       assembly::MeshSummary const& mesh, std::vector<bool> const& inside,
                                                       std::array<double, 3> const& nearest);
 
-/// All quantities of a finite solution, those of the user last. `at_points` begins with the solution at probes.
+/// All quantities of a finite solution, those of the user last. `at_points` begins with the solution at probes. `effective`: those
+/// of analysis.effective, where that is asked for.
 [[nodiscard]] QuantityTable quantity_table(RunConfig const& config, assembly::MeshSummary const& mesh,
                                            assembly::Quantities const& of_solution, double integral_f,
-                                           std::span<assembly::PointValues const> at_points);
+                                           std::span<assembly::PointValues const> at_points,
+                                           std::optional<EffectiveResult> const& effective = {});
 
 /// A key of the configuration, and what is to be said about it.
 using KeyWarnings = std::vector<std::pair<std::string, std::string>>;
@@ -72,8 +76,8 @@ using KeyWarnings = std::vector<std::pair<std::string, std::string>>;
 /// most part, and from which side their gradients are.
 [[nodiscard]] KeyWarnings warnings_of_sides(RunConfig const& config, PointSets const& sets, assembly::MeshSummary const& mesh,
                                             std::vector<assembly::ChosenSide> const& sides);
-/// Which quantities are not finite.
-[[nodiscard]] KeyWarnings warnings_of_quantities(RunConfig const& config, QuantityTable const& table);
+/// Which quantities are not finite. Those of analysis.effective are left out where its problems were not all solved.
+[[nodiscard]] KeyWarnings warnings_of_quantities(RunConfig const& config, QuantityTable const& table, bool solved_effective);
 
 /// What the data and the range of the solution give reason to say.
 [[nodiscard]] KeyWarnings warnings_of_data(RunConfig const& config, assembly::DataFindings const& data,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 #include <string>
 #include <string_view>
@@ -55,6 +56,31 @@ void add_quantities(QuantityTable const& quantities, std::set<std::string> const
     rows.emplace_back("flux", "through surface " + through);
 }
 
+/// The tensors, and what they are compared with.
+void add_effective(EffectiveResult const& effective, std::vector<std::pair<std::string, std::string>>& rows) {
+  auto const diagonal = [](Tensor3 const& t) {
+    return "xx " + number_text(t[0][0], 6) + ", yy " + number_text(t[1][1], 6) + ", zz " + number_text(t[2][2], 6);
+  };
+  if (effective.periodic) {
+    Tensor3 const& t = effective.periodic->by_flux;
+    double const rounding = 1e-9 * std::max({std::abs(t[0][0]), std::abs(t[1][1]), std::abs(t[2][2])});
+    auto const number = [&](double x) { return number_text(std::abs(x) < rounding ? 0 : x, 6); };
+    rows.emplace_back("effective", diagonal(t) + ", xy " + number(t[0][1]) + ", xz " + number(t[0][2]) + ", yz " + number(t[1][2]) +
+                                       " (periodic)");
+  }
+  if (effective.fixed)
+    rows.emplace_back("effective", diagonal(effective.fixed->by_flux) + " (fixed values on two sides)");
+  if (auto const& bounds = effective.bounds)
+    rows.emplace_back("bounds", "Reuss " + number_text(bounds->reuss, 6) + ", Hashin-Shtrikman " +
+                                    number_text(bounds->hashin_shtrikman_lower, 6) + " to " +
+                                    number_text(bounds->hashin_shtrikman_upper, 6) + ", Voigt " + number_text(bounds->voigt, 6));
+  if (effective.conductor() != nullptr) {
+    auto const [x, y, z] = effective.tortuosity_factor();
+    rows.emplace_back("tortuosity", "factor " + number_text(x, 6) + " along x, " + number_text(y, 6) + " along y, " +
+                                        number_text(z, 6) + " along z");
+  }
+}
+
 }  // namespace
 
 void print_closing_table(ResultRecord const& r, fs::path const& directory, Console& console) {
@@ -75,6 +101,8 @@ void print_closing_table(ResultRecord const& r, fs::path const& directory, Conso
                        number_text(r.solver.tolerance) + ")"}};
   if (!r.quantities.empty())
     add_quantities(r.quantities, r.mesh.free_surfaces(), r.name, r.unit, rows);
+  if (r.effective && r.effective->is_solved())
+    add_effective(*r.effective, rows);
   if (r.errors)
     rows.emplace_back("error", "L2 " + number_text(r.errors->l2, 6) + ", H1 seminorm " + number_text(r.errors->h1_seminorm, 6) +
                                    ", max " + number_text(r.errors->linf, 6));

@@ -179,6 +179,8 @@ std::string to_json(ResultRecord const& r) {
   add_groups("surface", r.mesh.inner_groups, r.mesh.inner_ids);
   for (auto const& [name, value] : r.quantities)
     out["quantities"][name] = value;
+  if (r.effective)
+    out["effective"] = json_of(*r.effective);
   if (r.errors)
     out["errors"] = {{"l2", r.errors->l2}, {"h1_seminorm", r.errors->h1_seminorm}, {"linf", r.errors->linf}};
   if (r.compatibility_defect)

@@ -62,7 +62,8 @@ struct ResultRecord {
   std::int64_t corrections = 0, correction_iterations = 0;            ///< solves for what was left, and their iterations
   double copy_bandwidth = 0;                                          ///< bytes per second, measured in this run; 0: not measured
   std::optional<assembly::ErrorNorms> errors;
-  QuantityTable quantities;  ///< of a finite solution of a problem; else empty
+  std::optional<EffectiveResult> effective;  ///< of analysis.effective
+  QuantityTable quantities;                  ///< of a finite solution of a problem; else empty
   double integral_f = 0;
   std::vector<std::string> warnings;
   std::optional<double> compatibility_defect;    ///< pure Neumann only

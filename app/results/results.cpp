@@ -58,7 +58,7 @@ void Results::gather_figures(ResultRecord& record) const {
   record.ranks = ranks.size();
   for (auto const& [stage, name] : Names<Stage>::values)
     record.seconds_of_ranks.emplace_back(stage, RankFigures(ranks, record.clock.seconds(stage)));
-  record.host_peak_of_ranks = RankFigures(ranks, static_cast<double>(host_peak_bytes()));
+  record.host_peak_of_ranks = RankFigures(ranks, static_cast<double>(std::max(record.host_peak_bytes, host_peak_bytes())));
   record.host_peak_bytes = static_cast<std::int64_t>(record.host_peak_of_ranks.largest);
   record.device_peak_bytes = max_over(ranks, record.device_peak_bytes);
 }

@@ -66,6 +66,22 @@ std::string boundary_in_words(std::string_view name, RunConfig const& config) {
   return side.empty() ? "that boundary" : "the side " + side;
 }
 
+/// Describes a quantity of analysis.effective by what follows "effective." in its name.
+std::string meaning_of_effective(std::string_view name) {
+  if (name.starts_with("principal."))
+    return "eigenvalue of the effective tensor";
+  if (name == "voigt" || name == "reuss")
+    return name == "voigt" ? "mean of k, an upper bound" : "harmonic mean of k, a lower bound";
+  if (name.starts_with("hashin_shtrikman."))
+    return "bound of isotropic mixtures";
+  if (name.starts_with("relative_diffusivity."))
+    return "effective k over that of the phase that conducts";
+  if (name.starts_with("tortuosity_factor."))
+    return "share of that phase, over the relative diffusivity";
+  return std::string("mean flux along ") + name[name.size() - 2] + " for a mean gradient of 1 along " + name.back() +
+         (name.starts_with("fixed.") ? ", fixed conditions" : "");
+}
+
 /// What a quantity is, for those that every run has.
 std::string meaning_of(std::string_view name, RunConfig const& config, std::set<std::string> const& free_surfaces) {
   std::string const u = config.output.label();
@@ -91,6 +107,8 @@ std::string meaning_of(std::string_view name, RunConfig const& config, std::set<
     return "of " + boundary_in_words(name, config);
   if (name.starts_with("volume."))
     return "of that material";
+  if (name.starts_with("effective."))
+    return meaning_of_effective(name.substr(name.find('.') + 1));
   if (name.starts_with("probe."))
     return name.ends_with(".gradient") ? "∇u there" : name.ends_with(".flux") ? "−k ∇u there" : u + " there";
   return "";

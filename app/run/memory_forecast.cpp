@@ -1,5 +1,6 @@
 #include "app/run/memory_forecast.hpp"
 
+#include "app/config/effective.hpp"
 #include "app/config/problem.hpp"
 #include "app/io/console.hpp"
 #include "app/plan/format_choice.hpp"
@@ -17,6 +18,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 namespace poisson::app {
 
@@ -461,6 +463,15 @@ std::int64_t bytes_of_fluxes(RunConfig const& config, LargestPart const& part) {
   return 4 * part.around + of_face * part.boundary_faces;
 }
 
+/// Bytes on the host of a run for one of the problems with fixed conditions that analysis.effective has.
+std::int64_t peak_of_fixed(RunConfig config, Backend backend, int ranks) {
+  set_effective_problem(config, false, config.effective.direction);
+  config.effective = {};
+  assembly::ProblemSpec problem = problem_of(config);
+  problem.mesh.shared = config.is_box() && ranks > 1;
+  return forecast_memory(config, backend, assembly::CheckedProblem(std::move(problem)), ranks).host_peak().bytes;
+}
+
 }  // namespace
 
 MemoryForecast::OfStage const& MemoryForecast::peak(std::vector<OfStage> const& stages) {
@@ -527,6 +538,12 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   std::int64_t const questions =
       std::max(bytes_of_questions(config, part, plan) + bytes_of_fluxes(config, part), part.whole.memory.at_once);
   add("verify", kept + u + std::max((stays ? 0 : vectors * 8 * n) + matrix.host_verify, questions));
+  if (config.effective.has_periodic())  // of two more problems the coordinate and b; u of the first
+    add("analysis", kept + solver.host + (cpu ? solver.column : 0) + 5 * 8 * n);
+  if (config.effective.has_fixed()) {  // the matrix of the run is freed before; u and the forces of three problems
+    std::int64_t const peak = config.effective.has_periodic() ? peak_of_fixed(config, backend, ranks) : result.host_peak().bytes;
+    result.host.push_back({"analysis", peak + part.space + 7 * 8 * n});
+  }
   add("output", kept + u + part.solution + outputs);
   if (!cpu) {
     result.device.push_back({csr ? "convert" : "assembly", matrix.device_assembly + neighbour});

@@ -14,6 +14,7 @@
 #include "app/results/system_files.hpp"
 #include "app/run/analyse_run.hpp"
 #include "app/run/balance.hpp"
+#include "app/run/effective_run.hpp"
 #include "app/run/kept.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/run/run_device.hpp"
@@ -189,7 +190,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       warn_of_source();
 
     system->store(solver);
-    if (keeps_matrix)
+    if (keeps_matrix || config.effective.has_periodic())
       solver.keep_setup();
     if (system_files)  // before the solve: a system that makes a solver fail is one to look at
       results.attempt_together([&] {
@@ -228,9 +229,16 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
           settle_balance(
               solver, system->rhs(), solution, system->pure_neumann(), [&] { return range_of_k(team, u); }, quantities);
           at_points = points.values(u);
+          if (config.effective.is_asked())
+            record.effective = record.status != SolverStatus::converged
+                                   ? expected_effective(config, mesh.whole)
+                                   : record.clock.time(Stage::analysis, [&] {
+                                       return effective_of_run({config, options, mesh, team, *system, solver, device, u.around(),
+                                                                quantities, config.analysis.empty() && !keeps_matrix});
+                                     });
           team.on_first([&] {
-            record.quantities = quantity_table(config, mesh.whole, quantities, record.integral_f, at_points);
-            warn(warnings_of_quantities(config, record.quantities));
+            record.quantities = quantity_table(config, mesh.whole, quantities, record.integral_f, at_points, record.effective);
+            warn(warnings_of_quantities(config, record.quantities, record.effective && record.effective->is_solved()));
           });
           warn(warnings_of_data(config, data_of(mesh, team, config), quantities));
           for (std::size_t i = 0; i < at_points.size(); ++i)

@@ -291,12 +291,17 @@ LatticeGeometry System::lattice_geometry() const {
   return mesh_.around->lattice_geometry();
 }
 
-Field System::residual(FieldPair const& u) const {
+HostVector<double> System::forces(FieldPair const& u) const {
   HostVector<double> r;
   team_.together([&] {
     if (mesh_.around)
       r = mesh_.of_own_rows(mesh_.around->residual(u.high.host(), u.low.host()).values);
   });
+  return r;
+}
+
+Field System::residual(FieldPair const& u) const {
+  HostVector<double> r = forces(u);
   if (pure_neumann())
     subtract_constant_source(r, weights());
   if (mesh_.is_whole() && elements_ == nullptr) {

@@ -90,6 +90,9 @@ public:
   /// C^T of the residual of u from the elements, low parts included (assembly's solution_residual), which is zero in rows of
   /// Dirichlet values and tied unknowns; in pure Neumann problems after it was made to sum to zero, as the right-hand side was.
   [[nodiscard]] Field residual(FieldPair const& u) const;
+  /// f - A u of own rows by the elements, Dirichlet and tied unknowns included, and with sources as they are given: what flows
+  /// through boundaries.
+  [[nodiscard]] HostVector<double> forces(FieldPair const& u) const;
   /// u += sign C d, low parts included, for the solution d of the system with such a right-hand side (`correction`).
   void correct(Field const& correction, double sign, FieldPair& u) const;
 

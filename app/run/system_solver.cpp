@@ -255,12 +255,16 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
   return {Field(std::move(x)), Field(std::move(x_low))};
 }
 
-void SystemSolver::record_residual(Field const& r, Field const& b) {
-  ResultRecord& record = log_.record;
+ResidualNorms SystemSolver::norms_of(Field const& r, Field const& b) const {
   Context& context = device_.context();
   Array<double> diagonal(context, r.size());
   static_cast<LinearOperator<double> const&>(matrix().for_solver()).diagonal(diagonal.data());
-  auto const norms = residual_norms(context, r.on(context), b.on(context), diagonal, team_.communicator());
+  return residual_norms(context, r.on(context), b.on(context), diagonal, team_.communicator());
+}
+
+void SystemSolver::record_residual(Field const& r, Field const& b) {
+  ResultRecord& record = log_.record;
+  ResidualNorms const norms = norms_of(r, b);
   record.residual_true = norms.relative;
   record.residual_scaled = norms.scaled;
 }
@@ -292,6 +296,43 @@ void SystemSolver::verify(Field const& b, FieldPair& x) {
     measure_bandwidth();
   log_.report(Stage::verify, "true residual " + number_text(record.residual_true) + ", scaled by the diagonal " +
                                  number_text(record.residual_scaled));
+}
+
+std::vector<SystemSolver::Solved> SystemSolver::solve_more(std::vector<Array<double>> b) {
+  ResultRecord& record = log_.record;
+  Context& context = device_.context();
+  std::vector<Array<double>> x(b.size()), x_low(b.size());
+  SolverOptions options = solver_;
+  if (options.initial == InitialGuess::neighbour)
+    options.initial = InitialGuess::zero;
+  auto results = record.clock.time(Stage::solve, [&] { return solve_block(matrix().for_solver(), b, x, x_low, options); });
+  log_.console.end_progress();
+  std::vector<Solved> list;
+  for (std::size_t j = 0; j < b.size(); ++j) {
+    if (results[j].status == SolverStatus::interrupted)
+      throw Interrupted();
+    Solved& solved = list.emplace_back(Solved{{Field(std::move(x[j])), Field(std::move(x_low[j]))}, std::move(results[j])});
+    Field const of_b(std::move(b[j]));
+    Field r;
+    auto const measure = [&] {
+      record.clock.time(Stage::verify, [&] {
+        r = matrix().true_residual(of_b, solved.x);
+        solved.residual_true = norms_of(r, of_b).relative;
+      });
+    };
+    double const tolerance = std::max(solved.result.tolerance, options.tolerance);
+    auto const small = [&] { return solved.residual_true <= 2 * tolerance; };
+    measure();
+    if (solved.result.status != SolverStatus::converged || small())
+      continue;
+    add(correction(r, tolerance / solved.residual_true), 1, solved.x);
+    measure();
+    if (!small())
+      solved.result.status = SolverStatus::stagnated;
+  }
+  context.return_freed_memory();
+  record.device_peak_bytes = std::max(record.device_peak_bytes, context.memory_peak());
+  return list;
 }
 
 Field SystemSolver::correction(Field const& r, double tolerance) {

@@ -65,6 +65,16 @@ public:
   /// not `converged`.
   void verify(Field const& b, FieldPair& x);
 
+  /// The solution of one of several systems with the matrix, and ||b - A x|| / ||b||, recomputed as `verify` does.
+  struct Solved {
+    FieldPair x;
+    SolverResult result;
+    double residual_true = 0;
+  };
+  /// Solves A x = b for further right-hand sides, together, by the options of `solve`; with keep_setup by its preconditioner. Each
+  /// is verified as `verify` does. Precondition: solve was called. Throws Interrupted.
+  [[nodiscard]] std::vector<Solved> solve_more(std::vector<Array<double>> b);
+
   /// Computes the norms of the record from a residual.
   void record_residual(Field const& r, Field const& b);
 
@@ -78,6 +88,7 @@ public:
 
 private:
   [[nodiscard]] std::unique_ptr<Matrix> converted(std::shared_ptr<CsrMatrix const> const& own, Format format, bool chosen);
+  [[nodiscard]] ResidualNorms norms_of(Field const& r, Field const& b) const;
   void measure_bandwidth();
   void record_matrix();
   void tell_stored();

@@ -1426,6 +1426,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   std::int64_t const right_hand_side = ((extended ? 8 : 0) + (options.constant_null_space ? 8 : 0)) * n;
   SolverMemory result;
   result.preconditioner = known.preconditioner;
+  result.column = vectors + (multigrid ? 3 * n * 8 / 7 * number : 0);
   std::int64_t const iterating = kept + vectors;
   if (cpu) {
     result.host = std::max(setup + setup_on_backend, iterating + right_hand_side);

@@ -215,6 +215,7 @@ struct ExpectedSystem {
 /// of order 1 to 3 on balls and boxes: 5 a row, 0.6 and 0.13 times those of A.
 struct SolverMemory {
   std::int64_t host = 0, device = 0;
+  std::int64_t column = 0;              ///< of them in the backend's memory, what every right-hand side of solve_block takes
   PreconditionerKind preconditioner{};  ///< the one that they are for
 };
 [[nodiscard]] SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& options);

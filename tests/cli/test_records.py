@@ -93,6 +93,21 @@ def test_run_and_its_analysis(poisson, small):
         assert found == set(merged), kind
 
 
+def test_effective(poisson):
+    config = poisson.write("""
+problem:
+  mesh: {cells: [4, 4, 4], regions: [{name: rock, where: "y < 0.5"}]}
+  coefficient: {rock: "3", default: "1"}
+output: {picture: false, report: false, vtk: {enabled: false}}
+""")
+    poisson("run", config, "--output", "a", "--set", "analysis.effective.conditions=both")
+    poisson("run", config, "--output", "b", "--set", "analysis.effective.conditions=fixed", "--set", "problem.coefficient={rock: void, default: 1}",
+            "--set", "problem.mesh.regions[0].where=y > 0.3 && y < 0.7")
+    records = [{"effective": record["effective"], "quantities": {name: value for name, value in record["quantities"].items() if name.startswith("effective.")}}
+               for record in map(poisson.record, "ab")]
+    compare(records, ["Effective tensor"])
+
+
 def test_solve(poisson, small):
     n, row = 120, [924, -792, 495, -220, 66, -12, 1]  # second differences to the sixth power, which refinement in double cannot solve
     entries = [f"{i} {j} {row[abs(i - j)]}\n" for i in range(1, n + 1) for j in range(max(1, i - 6), min(n, i + 6) + 1)]

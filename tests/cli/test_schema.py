@@ -200,7 +200,7 @@ def test_it_has_every_key_with_type_default_and_description(poisson, schema):
         for name in path.split("."):
             value = value[name]
         if path in ("problem.boundary", "problem.mesh.arguments", "problem.mesh.join", "problem.mesh.array", "problem.mesh.boundary_array", "problem.mesh.step",
-                    "problem.mesh.scale", *(f"problem.mesh.{key}" for key in ("type", "big_endian", "spacing", "crop", "flip", "threshold", "coarsen", "names"))):
+                    "problem.mesh.scale", "analysis.effective.direction", *(f"problem.mesh.{key}" for key in ("type", "big_endian", "spacing", "crop", "flip", "threshold", "coarsen", "names"))):
             assert "default" not in key
         else:
             assert key["default"] == ([] if path in ("analysis.svd", "output.pictures") else value), path
