@@ -65,11 +65,14 @@ std::string Pace::after(SweepCase const& done, bool may_end_early) {
     unknowns_per_size_ = unknowns / size;
   n_done_ += 1;
   size_done_ += size;
+  if (sizes_.empty())
+    for (SweepCase const& c : cases_)
+      sizes_.push_back(c.configuration ? estimated_size(c.configuration->config()) : 0);
   double n_left = 0, size_left = 0;
-  for (SweepCase const& c : cases_)
-    if (c.exit_code < 0) {
+  for (std::size_t i = 0; i < cases_.size(); ++i)
+    if (cases_[i].exit_code < 0) {
       n_left += 1;
-      size_left += estimated_size(c.configuration->config());
+      size_left += sizes_[i];
     }
   constexpr double of_any_case = 1e5;  // a small case costs as much as this many unknowns
   double const seconds = timer_.seconds();

@@ -59,6 +59,7 @@ public:
 
 private:
   std::vector<SweepCase> const& cases_;
+  std::vector<double> sizes_;  ///< of all cases
   Timer timer_;
   double n_done_ = 0, size_done_ = 0, unknowns_per_size_ = 1;
 };

@@ -5,24 +5,9 @@
 #include <fstream>
 #include <malloc.h>
 #include <sstream>
+#include <unistd.h>
 
 namespace poisson {
-
-namespace {
-
-/// Reads the bytes from the line "name: number kB" of /proc/self/status; 0 where there is no such line.
-std::int64_t status_bytes(char const* name) {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;)
-    if (word == name) {
-      std::int64_t kibibytes = 0;
-      status >> kibibytes;
-      return 1024 * kibibytes;
-    }
-  return 0;
-}
-
-}  // namespace
 
 std::string format_bytes(std::int64_t bytes) {
   std::ostringstream text;
@@ -50,11 +35,20 @@ void require_memory(Context const& context, std::int64_t bytes, std::string cons
 }
 
 std::int64_t host_bytes_held() {
-  return status_bytes("VmRSS:");
+  std::int64_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;  // what VmRSS tells, without the rest of /proc/self/status
+  return resident * ::sysconf(_SC_PAGESIZE);
 }
 
 std::int64_t host_peak_bytes() {
-  return status_bytes("VmHWM:");
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:") {
+      std::int64_t kibibytes = 0;
+      status >> kibibytes;
+      return 1024 * kibibytes;
+    }
+  return 0;
 }
 
 void reset_host_peak() {

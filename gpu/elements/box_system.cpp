@@ -200,18 +200,23 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
     view.type = dirichlet                       ? BoxFace::Type::dirichlet
                 : condition.type == Type::robin ? BoxFace::Type::robin
                                                 : BoxFace::Type::neumann;
-    face_values_[f] = Array<double>(context_, size);
-    evaluate(condition.value, coordinates, first, count, ValueCheck::finite, face_values_[f].data(), DataError::Quantity::value,
-             face);
-    view.value = face_values_[f].data();
+    bool const is_zero = is_constant(condition.value) && condition.value.front().value == 0;  // then null tells it
+    if (!is_zero) {
+      face_values_[f] = Array<double>(context_, size);
+      evaluate(condition.value, coordinates, first, count, ValueCheck::finite, face_values_[f].data(), DataError::Quantity::value,
+               face);
+      view.value = face_values_[f].data();
+    }
     if (dirichlet) {
       anchored_ = true;
       continue;
     }
-    Array<double> weighted(context_, 0);
-    FieldSums const sums = integrals(view.value, gauss_weights_, first, count, area, weighted);
-    boundary_.sum += sums.sum;
-    boundary_.absolute += sums.absolute;
+    if (!is_zero) {
+      Array<double> weighted(context_, 0);
+      FieldSums const sums = integrals(view.value, gauss_weights_, first, count, area, weighted);
+      boundary_.sum += sums.sum;
+      boundary_.absolute += sums.absolute;
+    }
     is_cut = is_cut || condition.type == Type::cut;
     if (condition.type == Type::robin) {
       face_alphas_[f] = Array<double>(context_, size);

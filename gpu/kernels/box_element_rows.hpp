@@ -150,6 +150,74 @@ inline POISSON_HOST_DEVICE void add_face(BoxElements const& box, int face, Node 
   }
 }
 
+/// Whether the node has a Dirichlet value, and no face with another condition.
+[[nodiscard]] inline POISSON_HOST_DEVICE bool is_only_fixed(BoxElements const& box, Node const& node) {
+  bool fixed = false;
+  for (int face = 0; face < 6; ++face)
+    if (node.i[face / 2] == (face % 2 == 0 ? 0 : box.nodes[face / 2] - 1)) {
+      if (box.faces[face].type != BoxFace::Type::dirichlet)
+        return false;
+      fixed = true;
+    }
+  return fixed;
+}
+
+/// The entry on the main diagonal of any_row, if no face adds to it: all that the row of a node that is_only_fixed has.
+template <int components, bool graded = false>
+[[nodiscard]] POISSON_HOST_DEVICE inline double diagonal_entry(BoxElements const& box, BoxTables<components> const& tables,
+                                                               BoxField const& k, Node const& node) {
+  double sum = 0;
+  for (int cell = 0; cell < 8; ++cell) {
+    int const a = 7 - cell;
+    std::int64_t const c[3] = {node.i[0] - 1 + (cell & 1), node.i[1] - 1 + (cell >> 1 & 1), node.i[2] - 1 + (cell >> 2)};
+    bool inside = true;
+    for (int d = 0; d < 3; ++d)
+      inside = inside && c[d] >= 0 && c[d] + 1 < box.nodes[d];
+    if (!inside)
+      continue;
+    CellScale scale{};
+    if constexpr (graded)
+      scale = scale_of(box, c[0], c[1], c[2]);
+    double of_cell = 0;
+    for (int q = 0; q < 8; ++q)
+      for (int component = 0; component < components; ++component) {
+        double value = field_value(box, k, component, c[0], c[1], c[2], q);
+        if constexpr (graded)
+          value *= scale.stiffness[component];
+        of_cell += value * tables.stiffness[component][q][a][a];
+      }
+    sum += of_cell;
+  }
+  return sum;
+}
+
+/// The right-hand side of any_row, if the node has no Dirichlet value and those of its neighbours are 0.
+template <int components, bool graded = false>
+[[nodiscard]] POISSON_HOST_DEVICE inline double load_of_row(BoxElements const& box, BoxTables<components> const& tables,
+                                                            BoxField const& f, Node const& node) {
+  double load = 0;
+  for (int cell = 0; cell < 8; ++cell) {
+    std::int64_t const c[3] = {node.i[0] - 1 + (cell & 1), node.i[1] - 1 + (cell >> 1 & 1), node.i[2] - 1 + (cell >> 2)};
+    bool inside = true;
+    for (int d = 0; d < 3; ++d)
+      inside = inside && c[d] >= 0 && c[d] + 1 < box.nodes[d];
+    if (!inside)
+      continue;
+    for (int q = 0; q < 8; ++q) {
+      double of_f = field_value(box, f, 0, c[0], c[1], c[2], q) - f.shift;
+      if constexpr (graded)
+        of_f *= scale_of(box, c[0], c[1], c[2]).volume;
+      load += of_f * tables.load[q][7 - cell];
+    }
+  }
+  for (int face = 0; face < 6; ++face)
+    if (box.faces[face].type != BoxFace::Type::dirichlet && node.i[face / 2] == (face % 2 == 0 ? 0 : box.nodes[face / 2] - 1)) {
+      double unused[27] = {};
+      add_face(box, face, node, unused, load);
+    }
+  return load;
+}
+
 /// Any row: entries[13 + 9 dz + 3 dy + dx], -0.0 where nothing is stored; Dirichlet conditions are eliminated.
 /// Cells that are graded have three components.
 template <int components, bool graded = false>

@@ -35,7 +35,7 @@ struct BoxFace {
   enum class Type : std::int32_t { dirichlet, neumann, robin };
   Type type{};
   std::int32_t rank = 0;          ///< at an edge the Dirichlet face of the lowest rank counts
-  double const* value = nullptr;  ///< u; k du/dn; k du/dn + alpha u; null: 0, where only the matrix is wanted
+  double const* value = nullptr;  ///< u; k du/dn; k du/dn + alpha u; null: 0
   double const* alpha = nullptr;  ///< robin only; null: 0, where others fill in the rows of that face
 };
 

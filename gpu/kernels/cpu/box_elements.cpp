@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -78,25 +79,11 @@ inline void add_cell(BoxTables<components> const& tables, int c, StripValues con
   (std::make_integer_sequence<int, 8>());
 }
 
-/// deep_row for `strip` neighbouring nodes: the same sums, with components one after the other. `of_k` and `of_f` hold the
-/// constants of fields that do not vary; others are loaded.
+/// The loads of `strip` neighbouring nodes, none of them on a face. `of_f` holds the constant of a field that does not vary; others
+/// are loaded.
 template <int components, bool graded>
-void deep_rows(BoxElements const& box, BoxTables<components> const& tables, BoxField const& k, BoxField const& f, Node const& node,
-               StripValues (&of_k)[components], StripValues& of_f, double (&entries)[14][strip], double (&load)[strip]) {
-  for (auto& entry : entries)
-    std::fill_n(entry, strip, 0.0);
-  for (int c = 0; c < components; ++c) {
-    if (k.points[static_cast<std::size_t>(c)] != nullptr)
-      load_strip(box, k, c, node, of_k[c]);
-    else if constexpr (graded)
-      fill_strip(k.constant[static_cast<std::size_t>(c)], of_k[c]);
-    if constexpr (graded)
-      scale_strip(box, c, node, of_k[c]);
-    [&]<int... cell>(std::integer_sequence<int, cell...>) {
-      (add_cell<cell>(tables, c, of_k[c], entries), ...);
-    }
-    (std::make_integer_sequence<int, 8>());
-  }
+void load_rows(BoxElements const& box, BoxTables<components> const& tables, BoxField const& f, Node const& node, StripValues& of_f,
+               double (&load)[strip]) {
   if (f.points[0] != nullptr)
     load_strip(box, f, 0, node, of_f);
   else if constexpr (graded)
@@ -116,6 +103,28 @@ void deep_rows(BoxElements const& box, BoxTables<components> const& tables, BoxF
 #pragma omp simd
       for (int w = 0; w < strip; ++w)
         load[w] += (of_f[cell >> 1][q][(cell & 1) + w] - shift) * tables.load[q][7 - cell];
+}
+
+/// deep_row for `strip` neighbouring nodes: the same sums, with components one after the other. `of_k` and `of_f` hold the
+/// constants of fields that do not vary; others are loaded.
+template <int components, bool graded>
+void deep_rows(BoxElements const& box, BoxTables<components> const& tables, BoxField const& k, BoxField const& f, Node const& node,
+               StripValues (&of_k)[components], StripValues& of_f, double (&entries)[14][strip], double (&load)[strip]) {
+  for (auto& entry : entries)
+    std::fill_n(entry, strip, 0.0);
+  for (int c = 0; c < components; ++c) {
+    if (k.points[static_cast<std::size_t>(c)] != nullptr)
+      load_strip(box, k, c, node, of_k[c]);
+    else if constexpr (graded)
+      fill_strip(k.constant[static_cast<std::size_t>(c)], of_k[c]);
+    if constexpr (graded)
+      scale_strip(box, c, node, of_k[c]);
+    [&]<int... cell>(std::integer_sequence<int, cell...>) {
+      (add_cell<cell>(tables, c, of_k[c], entries), ...);
+    }
+    (std::make_integer_sequence<int, 8>());
+  }
+  load_rows<components, graded>(box, tables, f, node, of_f, load);
 }
 
 template <int components, bool graded>
@@ -153,10 +162,48 @@ void make_rows(BoxElements const& box, std::int64_t first_plane, std::int64_t en
               values[s * n + line + x] = entries[s];
           } else {
             double entries[27];
-            box_rows::any_row<components, graded>(box, tables, k, f, node, entries, rhs[line + x]);
+            if (box_rows::is_only_fixed(box, node)) {
+              std::fill_n(entries, 27, -0.0);
+              entries[13] = box_rows::diagonal_entry<components, graded>(box, tables, k, node);
+              rhs[line + x] = 0;
+            } else
+              box_rows::any_row<components, graded>(box, tables, k, f, node, entries, rhs[line + x]);
             if (values != nullptr)
               box_rows::store_row(n, line + x, entries, values);
           }
+          ++x;
+        }
+      }
+  }
+}
+
+/// The right-hand side alone. Precondition: no Dirichlet face has values, which would need entries of the matrix.
+template <int components, bool graded>
+void make_loads(BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, BoxField const& f, double* rhs) {
+  auto const tables = box_tables<components>(box.cell);
+  std::int64_t const nx = box.nodes[0], ny = box.nodes[1];
+#pragma omp parallel if ((end_plane - first_plane) * ny * nx * 100 >= cpu::work_worth_threads)
+  {
+    StripValues of_f;
+    fill_strip(f.constant[0], of_f);
+#pragma omp for collapse(2) schedule(static)
+    for (std::int64_t z = first_plane; z < end_plane; ++z)
+      for (std::int64_t y = 0; y < ny; ++y) {
+        double* const line = rhs + (z * ny + y) * nx;
+        bool const on_face = z == 0 || z == box.nodes[2] - 1 || y == 0 || y == ny - 1;
+        for (std::int64_t x = 0; x < nx;) {
+          Node const node{{x, y, z}};
+          if (!on_face && x > 0 && x < nx - 1 && nx >= strip + 2) {
+            std::int64_t const from = std::min(x, nx - 1 - strip);  // the last strip begins earlier, and makes some rows again
+            double load[strip];
+            load_rows<components, graded>(box, tables, f, Node{{from, y, z}}, of_f, load);
+            std::copy_n(load, strip, line + from);
+            x = from + strip;
+            continue;
+          }
+          double unused = 0;
+          line[x] =
+              box_rows::dirichlet_value(box, node, unused) ? 0 : box_rows::load_of_row<components, graded>(box, tables, f, node);
           ++x;
         }
       }
@@ -243,7 +290,14 @@ public:
 
   void rows(Context&, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components, BoxField const& k,
             BoxField const& f, double* values, double* rhs) const override {
-    if (box.is_graded())
+    bool const lifts = std::any_of(std::begin(box.faces), std::end(box.faces), [](BoxFace const& face) {
+      return face.type == BoxFace::Type::dirichlet && face.value != nullptr;
+    });
+    if (values == nullptr && !lifts && box.is_graded())
+      make_loads<3, true>(box, first_plane, end_plane, f, rhs);
+    else if (values == nullptr && !lifts)
+      make_loads<1, false>(box, first_plane, end_plane, f, rhs);
+    else if (box.is_graded())
       make_rows<3, true>(box, first_plane, end_plane, k, f, values, rhs);
     else if (components == 1)
       make_rows<1, false>(box, first_plane, end_plane, k, f, values, rhs);

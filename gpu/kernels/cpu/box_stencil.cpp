@@ -2,6 +2,7 @@
 
 #include "gpu/kernels/box_stencil_rows.hpp"
 #include "gpu/kernels/check.hpp"
+#include "gpu/kernels/cpu/accurate_sums.hpp"
 #include "gpu/kernels/cpu/cpu.hpp"
 
 #include <algorithm>
@@ -215,35 +216,6 @@ void multiply_dot(Context& context, BoxStencilView const& a, ConstPointer<T> x, 
   *dot = sum.value();
 }
 
-/// AccurateSum for several rows side by side, as loops over them vectorise. `n`: how many there are, at most `lanes`.
-template <int lanes>
-class AccurateSums {
-public:
-  AccurateSums(int n, double const* first) {
-    for (int i = 0; i < n; ++i) {
-      parts_[0][i] = first[i];
-      parts_[1][i] = parts_[2][i] = 0;
-    }
-  }
-  /// Adds f g[i] to sum i.
-  void add_products(int n, double f, double const* g) {
-#pragma omp simd
-    for (int i = 0; i < n; ++i) {
-      AccurateSum sum(parts_[0][i], parts_[1][i], parts_[2][i]);
-      sum.add_product(f, g[i]);
-      for (int part = 0; part < 3; ++part)
-        parts_[part][i] = sum.part(part);
-    }
-  }
-  void store_values(int n, double* values) const {
-    for (int i = 0; i < n; ++i)
-      values[i] = AccurateSum(parts_[0][i], parts_[1][i], parts_[2][i]).value();
-  }
-
-private:
-  alignas(64) double parts_[3][lanes];
-};
-
 class CpuBoxStencil final : public BoxStencilKernels {
 public:
   void product(Context&, BoxStencilView const& a, float alpha, float const* x, float beta, float* y) const override {
@@ -381,16 +353,16 @@ private:
     for (; node.i[0] < end; node.i[0] += rows_at_once) {
       std::int64_t const row = box_rows::index_of(a.box, node);
       int const n = static_cast<int>(std::min<std::int64_t>(rows_at_once, end - node.i[0]));
-      AccurateSums<rows_at_once> sums(n, b + row);
+      cpu::AccurateSums<rows_at_once> sums(n, b + row);
       for (int s = 0; s < 27; ++s) {
         std::int64_t const y = node.i[1] + s / 3 % 3 - 1, z = node.i[2] + s / 9 - 1;
         if (box_rows::is_dirichlet_plane(a.box, 1, y) || box_rows::is_dirichlet_plane(a.box, 2, z))
           continue;
         std::int64_t const column = (z * a.box.nodes[1] + y) * a.box.nodes[0] + node.i[0] + s % 3 - 1;
-        double const entry = -box_rows::stencil_entry(a, s);
-        sums.add_products(n, entry, x + column);
+        auto const factor = [entry = -box_rows::stencil_entry(a, s)](int) { return entry; };
+        sums.add_products(0, n, factor, x + column);
         if (x_low != nullptr)
-          sums.add_products(n, entry, x_low + column);
+          sums.add_products(0, n, factor, x_low + column);
       }
       sums.store_values(n, r + row);
     }

@@ -403,6 +403,19 @@ TYPED_TEST(BoxSystemOn, GradedCells) {
     }
 }
 
+TYPED_TEST(BoxSystemOn, ZeroValuesOnFaces) {
+  std::array<Face, 6> const faces{
+      dirichlet(0, constant(0)),       neumann(sine(0.5, 3)),     robin(polynomial(1, 1, 1), constant(0)),
+      robin(constant(0), constant(2)), dirichlet(0, constant(0)), neumann(constant(0))};
+  for (std::array<std::int64_t, 3> const cells :
+       {std::array<std::int64_t, 3>{17, 4, 5}, {8, 3, 2}, {9, 5, 4}, {2, 2, 2}, {10, 3, 6}})
+    for (std::vector<double> const& x : {std::vector<double>(), graded(0, 1, cells[0], 1.2)})
+      for (auto const& f : {constant(2), sine(0.1, 5)}) {
+        this->expect_reference({cells, {0, 0, 0}, {1, 1, 1}, {polynomial(1, 1, 0)}, f, faces, {x, {}, {}}});
+        this->expect_reference({cells, {0, 0, 0}, {1, 1, 1}, {constant(3)}, f, all_dirichlet(constant(0)), {x, {}, {}}});
+      }
+}
+
 TYPED_TEST(BoxSystemOn, GradedCellsWithNeumannOnlyAndSumsOfTheData) {
   std::array<Face, 6> const faces{neumann(constant(1)), neumann(sine(1, 1)),  neumann(constant(0)),
                                   neumann(constant(0)), neumann(constant(2)), robin(constant(0), constant(1))};

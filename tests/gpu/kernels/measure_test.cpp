@@ -207,6 +207,37 @@ TYPED_TEST(Check, ResidualsOfRandomVectors) {
   }
 }
 
+TYPED_TEST(Check, ResidualsByDiagonalsAreThoseOfEachRow) {
+  Context& here = *this->context;
+  for (std::int64_t const n : {1, 31, 32, 33, 200})
+    for (std::vector<std::int32_t> const& offsets : {std::vector<std::int32_t>{0}, {0, 1, 5, 31, 40, 199}})
+      for (bool const low : {false, true}) {
+        auto const size = static_cast<std::size_t>(n);
+        auto const values = random_vector(n * std::ssize(offsets), 1), low_values = random_vector(n * std::ssize(offsets), 2);
+        auto const x_host = random_vector(n, 3), b_host = random_vector(n, 4);
+        std::vector<double> x_low_host = random_vector(n, 5);
+        for (double& value : x_low_host)
+          value *= 0x1p-53;
+        HalfCdsView view{n, offsets, offsets.data(), values.data(), low ? low_values.data() : nullptr, nullptr};
+        std::vector<double> expected(size), found(size);
+        for (std::int64_t row = 0; row < n; ++row)
+          expected[static_cast<std::size_t>(row)] =
+              residual_of_row(view, std::ssize(offsets), row, x_host.data(), low ? x_low_host.data() : nullptr,
+                              b_host[static_cast<std::size_t>(row)]);
+        Array<double> const on_values(here, std::span<double const>(values)), on_low(here, std::span<double const>(low_values)),
+            x(here, std::span<double const>(x_host)), x_low(here, std::span<double const>(x_low_host)),
+            b(here, std::span<double const>(b_host));
+        Array<std::int32_t> const on_offsets(here, std::span<std::int32_t const>(offsets));
+        Array<double> r(here, n);
+        view.backend_offsets = on_offsets.data();
+        view.values = on_values.data();
+        view.low_values = low ? on_low.data() : nullptr;
+        kernels_for<CheckKernels>(here).residual(here, view, x.data(), low ? x_low.data() : nullptr, b.data(), r.data());
+        r.download(found);
+        EXPECT_EQ(found, expected) << n << " rows, " << offsets.size() << " diagonals";
+      }
+}
+
 TYPED_TEST(Check, ReadBandwidthIsANumber) {
   double const bandwidth = measure_read_bandwidth(*this->context);
   EXPECT_GT(bandwidth, 0);
