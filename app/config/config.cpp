@@ -282,6 +282,8 @@ std::string Configuration::text_with_sets() const {
 std::string Configuration::locate(InputError const& error) const {
   if (dynamic_cast<ConfigError const*>(&error))
     return error.what();
+  if (config_.effective.is_asked() && error.key().starts_with("problem.boundary"))  // which is not in the file
+    return locate(InputError("analysis.effective", std::string("its conditions do not fit this mesh: ") + error.what()));
   std::string const message = (error.key().empty() ? "" : error.key() + ": ") + error.what();
   Located const located = locate_path(*root_, error.key());
   if (config_.system && (located.depth == 0 || located.node == nullptr))

@@ -307,6 +307,24 @@ def test_other_meshes_are_refused(poisson):
     assert "problem.boundary" in done.stderr  # is missing without it
 
 
+@pytest.mark.parametrize("conditions, where, told", [
+    ("fixed", "y < 0.5", "the mesh has no boundary id 2"),
+    ("periodic", "x + y > 1.1", "boundary 1 is not boundary 0 moved by a translation"),
+    ("periodic", "abs(x - 0.5) < 0.125 || abs(y - 0.5) < 0.125 || abs(z - 0.5) < 0.125", "8 parts that do not touch"),
+])
+def test_pores_that_its_conditions_do_not_fit_are_told(poisson, conditions, where, told):
+    done = effective(poisson, "problem:\n  mesh: {cells: [8, 8, 8], regions: [{name: rock, where: \"%s\"}]}\n  coefficient: {rock: void, default: \"2\"}\n" % where,
+                     conditions=conditions, code=1)
+    assert "analysis.effective" in done.stderr and "do not fit this mesh" in done.stderr and told in done.stderr
+
+
+@pytest.mark.parametrize("solver", ["{precision: refined, tolerance: 1.0e-18}", "{method: bicgstab}", "{preconditioner: multigrid, initial: nested}"])
+def test_other_solvers(poisson, solver):
+    """The further right-hand sides go the way of the first."""
+    expected = dense_reference(cells_of(4), (1.0, 2.0, 0.5), True)
+    close(effective(poisson, varied(4, (1.0, 2.0, 0.5)), f"solver={solver}")["tensor"], expected, 1e-8)
+
+
 def test_a_problem_that_is_not_solved_ends_with_code_2(poisson):
     poisson("run", poisson.write(QUIET + varied(6, (1, 1, 1))), "--output", "out", "--quiet", "--set=analysis.effective.conditions=periodic",
             "--set=solver.max_iterations=3", "--set=solver.preconditioner=none", code=2)
