@@ -195,6 +195,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   mesh.n_diagonals = counts.box ? count_box_diagonals(*counts.box, spec.order) : 0;
   mesh.low = counts.low;
   mesh.high = counts.high;
+  mesh.quality = counts.quality;
   mesh.boundary_ids = counts.boundary_ids;
   mesh.material_ids = counts.material_ids;
   mesh.boundary_groups = counts.boundary_groups;

@@ -53,6 +53,7 @@ struct MeshSummary {
   std::set<unsigned> conditioned_surfaces;                  ///< of these: those that have values of u, or sources
   IdGroups boundary_groups, material_groups, inner_groups;  ///< those that have names, or parts
   std::array<double, 3> low{}, high{};                      ///< corners of the box around the vertices of the unrefined mesh
+  std::optional<CellQuality> quality;                       ///< of a mesh file
 
   /// Names (or ids) of the surfaces inside the mesh that have no condition: quantities tell what flows through them.
   [[nodiscard]] std::set<std::string> free_surfaces() const;

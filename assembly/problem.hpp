@@ -51,8 +51,15 @@ struct MeshSpec {
   /// VTK's files only: the cell data with the materials of cells, and those with the ids of faces. Empty: found by usual names.
   std::string array, boundary_array;
   std::optional<std::int64_t> step{};  ///< VTKHDF files of several steps only: which one, from 0; -1 the last
-  /// What is read in place of `file`, which messages name: the bytes of such a step as a file of its own.
+  /// What is read in place of `file`, which messages name: the bytes of such a step as a file of its own, or what gmsh made of a
+  /// drawing.
   std::shared_ptr<std::string const> content{};
+  std::vector<std::string> content_notes{};  ///< what is to be known of the content, without the name of the file
+  std::optional<double> size{};  ///< drawings (is_drawing) only: the edges of cells wanted, > 0; none: the drawing's own
+  /// Drawings only: the order of the cells' shapes, 1 or 2. None: 1.
+  std::optional<std::int64_t> shape_order{};
+  bool allow_commands = false;                    ///< drawings only: a .geo file may start programs and write files
+  double time_limit = 600;                        ///< drawings only: seconds that gmsh may take
   double scale = 1;                               ///< file only: every coordinate is multiplied by it, > 0
   std::array<double, 3> origin{0, 0, 0};          ///< box only
   std::array<double, 3> extent{1, 1, 1};          ///< box only: lengths of the edges, > 0

@@ -290,6 +290,10 @@ int print_check(Configuration const& configuration, int ranks, CheckOptions cons
   out << "#   extent         " << extent_text(config, mesh) << "\n";
   out << "#   cells          " << about << with_thousands(mesh.cells) << "\n";
   out << "#   vertices       " << about << with_thousands(mesh.vertices) << "\n";
+  if (mesh.quality)
+    out << "#   scaled Jacobian " << number_text(mesh.quality->mean, 3) << " in the mean, " << number_text(mesh.quality->worst, 3)
+        << " at worst, at (" << number_text(mesh.quality->at[0], 4) << ", " << number_text(mesh.quality->at[1], 4) << ", "
+        << number_text(mesh.quality->at[2], 4) << "); 1: bricks\n";
   out << "#   unknowns       " << about << with_thousands(mesh.dofs) << "\n";
   out << "#   non-zeros      " << about << with_thousands(mesh.nnz) << " (before Dirichlet rows are emptied)\n";
   if (!memory.division.empty()) {

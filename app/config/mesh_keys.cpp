@@ -1,6 +1,7 @@
 #include "app/config/key_sections.hpp"
 #include "app/config/value_types.hpp"
 #include "assembly/image/image_file.hpp"
+#include "assembly/mesh/counts.hpp"
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
@@ -380,6 +381,7 @@ Keys<RunConfig> keys_of_mesh() {
     assembly::MeshSpec const& mesh = c.problem.mesh;
     return mesh.file.empty() && mesh.generator == "box" && (!mesh.image.is_given() || mesh.image.is_raw());
   };
+  auto const drawing = [](RunConfig const& c) { return assembly::is_drawing(c.problem.mesh); };
   auto const other_generator = [](RunConfig const& c) { return c.problem.mesh.file.empty() && c.problem.mesh.generator != "box"; };
   return {
       section<RunConfig>("problem.mesh", "A generator, a file, or an image."),
@@ -434,7 +436,7 @@ Keys<RunConfig> keys_of_mesh() {
       key<RunConfig>(
           "problem.mesh.file", Text{"path of a mesh file"}, POISSON_MEMBER(problem.mesh.file), "",
           "Mesh file instead of a generator (Gmsh, Abaqus, Exodus, Medit, MFEM, VTK, UCD, UNV; docs/usage/mesh_files.md), "
-          "relative to the current directory or to this file.")
+          "relative to the current directory or to this file. Of a drawing (.step, .brep, .geo) the program gmsh makes the mesh.")
           .or_null("use the generator"),
       key<RunConfig>(
           "problem.mesh.join", Boolean{}, POISSON_MEMBER(problem.mesh.join), "",
@@ -455,6 +457,22 @@ Keys<RunConfig> keys_of_mesh() {
       key<RunConfig>("problem.mesh.step", AutoOr<Step>{}, POISSON_MEMBER(problem.mesh.step), "",
                      "Of a VTKHDF file with several steps, which one, from 0. auto: it has one.")
           .only("with problem.mesh.file", from_file),
+      key<RunConfig>("problem.mesh.size", AutoOr<Number>{{0}}, POISSON_MEMBER(problem.mesh.size), "length",
+                     "Of a drawing, the edges of cells wanted. auto: what the drawing says, or gmsh, a tenth of its extent.")
+          .only("with a drawing as problem.mesh.file (.step, .brep, .geo)", drawing),
+      key<RunConfig>(
+          "problem.mesh.shape_order", Integer{1, 2, false, true}, POISSON_MEMBER(problem.mesh.shape_order), "",
+          "Of a drawing, whether cells have straight edges (1) or follow its curves (2). auto: 2 for elements of order 2 "
+          "and more.")
+          .only("with a drawing as problem.mesh.file (.step, .brep, .geo)", drawing),
+      key<RunConfig>("problem.mesh.time_limit", Number{0}, POISSON_MEMBER(problem.mesh.time_limit), "s",
+                     "Of a drawing, how long gmsh may take.")
+          .or_null("the default")
+          .only("with a drawing as problem.mesh.file (.step, .brep, .geo)", drawing),
+      key<RunConfig>("problem.mesh.allow_commands", Boolean{}, POISSON_MEMBER(problem.mesh.allow_commands), "",
+                     "Whether a .geo file may have commands that start programs or write files.")
+          .or_null("false")
+          .only("with a drawing as problem.mesh.file (.step, .brep, .geo)", drawing),
       key<RunConfig>("problem.mesh.scale", Number{0}, POISSON_MEMBER(problem.mesh.scale), "",
                      "Every coordinate of the file is multiplied by it: 1e-3 where the file is in mm and the problem in m.")
           .or_null("the default")

@@ -4,6 +4,7 @@
 #include "assembly/image/image_file.hpp"
 #include "gpu/core/error.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -37,6 +38,8 @@ assembly::ProblemSpec problem_of(RunConfig const& config) {
     throw InputError("problem.mesh.step", mesh.file + " has no steps that are read; `step` is for VTKHDF files (.hdf)");
   if (mesh.image.is_given())
     problem.mesh.labels = assembly::labels_of_image(mesh.image, mesh.array);
+  if (!mesh.shape_order)
+    problem.mesh.shape_order = std::min(problem.order, 2);
   for_fields([](FieldSpec const& field) { output::try_point_field(field.file, field.array, field.interpolation, field.step); });
   for_fields([&](FieldSpec const& field) {
     problem.fields[field.name] = output::open_point_field(field.file, field.array, field.interpolation, field.step);

@@ -2,6 +2,7 @@
 
 #include "app/config/problem.hpp"
 #include "app/domain/mesh_shares.hpp"
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/space/places.hpp"
 #include "assembly/space/space.hpp"
 #include "assembly/system/point_loads.hpp"
@@ -419,10 +420,29 @@ Domain mesh_in_parts(RunConfig const& config, Team& team, Forecaster const& fore
   return mesh;
 }
 
+/// The configuration with the mesh of a drawing, which the first rank makes for all.
+RunConfig with_drawn_mesh(RunConfig config, Team& team) {
+  assembly::MeshSpec& mesh = config.problem.mesh;
+  std::string bytes, notes;
+  team.on_first([&] {
+    assembly::MeshContent const made = assembly::content_of_drawing(problem_of(config).mesh);
+    bytes = *made.bytes;
+    for (std::string const& note : made.notes)
+      notes += note + '\n';
+  });
+  mesh.content = std::make_shared<std::string const>(team.of_first(bytes));
+  std::istringstream lines(team.of_first(notes));
+  for (std::string note; std::getline(lines, note);)
+    mesh.content_notes.push_back(note);
+  return config;
+}
+
 Domain mesh_of_parts(RunConfig const& config, Team& team, Forecaster const& forecast) {
-  if (config.problem.mesh.refinements >= assembly::Space::fewest_refinements_of_lattices)
-    if (std::optional<Domain> mesh = mesh_of_lattices(config, team, forecast))
+  if (config.problem.mesh.refinements >= assembly::Space::fewest_refinements_of_lattices) {
+    bool const drawn = assembly::is_drawing(config.problem.mesh);
+    if (std::optional<Domain> mesh = mesh_of_lattices(drawn ? with_drawn_mesh(config, team) : config, team, forecast))
       return std::move(*mesh);
+  }
   return mesh_in_parts(config, team, forecast);
 }
 

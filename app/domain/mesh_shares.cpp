@@ -34,6 +34,7 @@ std::string packed(assembly::MeshCounts const& counts) {
   }
   to.put_list(counts.periodic);
   to.put(counts.shape_order);
+  to.put(counts.quality);
   return to.bytes;
 }
 
@@ -61,6 +62,7 @@ assembly::MeshCounts unpacked_counts(std::string const& bytes) {
     }
   from.take_list(counts.periodic);
   from.take(counts.shape_order);
+  from.take(counts.quality);
   return counts;
 }
 

@@ -68,6 +68,7 @@ std::string mesh_in_words(assembly::MeshSpec const& mesh) {
   std::string text;
   if (!mesh.file.empty()) {
     text = "the mesh of " + std::filesystem::path(mesh.file).filename().string() +
+           (mesh.size ? ", with cells of " + number_text(*mesh.size, 6) : "") +
            (mesh.scale != 1 ? ", its coordinates multiplied by " + number_text(mesh.scale, 6) : "");
   } else if (mesh.generator == "box") {
     text = "the box";

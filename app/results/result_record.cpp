@@ -96,6 +96,8 @@ std::string to_json(ResultRecord const& r) {
                   {"boundary_ids", r.mesh.boundary_ids},
                   {"material_ids", r.mesh.material_ids}}},
                 {"order", r.order}});
+    if (r.mesh.quality)
+      out["mesh"]["quality"] = {{"worst", r.mesh.quality->worst}, {"mean", r.mesh.quality->mean}, {"worst_at", r.mesh.quality->at}};
   }
   out.update({
       {"dofs", r.dofs},

@@ -1,6 +1,7 @@
 #include "assembly/mesh/coarse_mesh.hpp"
 
 #include "assembly/dealii/divide.hpp"
+#include "assembly/dealii/drawing.hpp"
 #include "assembly/dealii/lattice_share.hpp"
 #include "assembly/dealii/mesh.hpp"
 #include "assembly/mesh/lattice_mesh.hpp"
@@ -104,6 +105,7 @@ std::unique_ptr<CoarseMesh> open_mesh(MeshSpec const& spec, ExpressionNames cons
 }  // namespace poisson::assembly
 
 poisson::assembly::DealiiFunctions const* poisson_dealii() {
-  static constexpr poisson::assembly::DealiiFunctions functions{poisson::assembly::open_mesh, poisson::assembly::divide_by_metis};
+  static constexpr poisson::assembly::DealiiFunctions functions{poisson::assembly::open_mesh, poisson::assembly::divide_by_metis,
+                                                                poisson::assembly::draw};
   return &functions;
 }

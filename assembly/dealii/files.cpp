@@ -1,3 +1,5 @@
+#include "assembly/dealii/cell_shapes.hpp"
+#include "assembly/dealii/drawing.hpp"
 #include "assembly/dealii/joined_nodes.hpp"
 #include "assembly/dealii/mesh.hpp"
 #include "assembly/dealii/mesh_groups.hpp"
@@ -28,18 +30,7 @@ namespace {
 
 constexpr char const* known_formats =
     ".msh (Gmsh), .inp (Abaqus or UCD), .ucd, .e, .exo (Exodus), .mesh (Medit or MFEM), .unv, .vtk, .vtu and .hdf (VTK), each of "
-    "them but .hdf also compressed (.gz)";
-
-/// The ending that says the format, that of name.msh.gz as of name.msh.
-std::string lower_extension(std::filesystem::path path) {
-  auto const is_gz = [](std::string const& ending) { return ending == ".gz" || ending == ".GZ"; };
-  if (is_gz(path.extension().string()))
-    path.replace_extension();
-  std::string extension = path.extension().string();
-  for (char& c : extension)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return extension;
-}
+    "them but .hdf also compressed (.gz); and drawings: .step, .stp, .brep, .geo";
 
 bool is_exodus(std::string const& extension) {
   static constexpr std::array<char const*, 6> endings{".e", ".exo", ".ex2", ".exii", ".g", ".gen"};
@@ -97,15 +88,8 @@ std::string inflated(std::string const& path, std::string const& compressed) {
 }
 
 std::string read_text(std::string const& path) {
+  require_mesh_file(path);
   std::error_code error;
-  auto const status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status))
-    fail_in_mesh_file(path, 0, "there is no such mesh file");
-  if (std::filesystem::is_directory(status))
-    fail_in_mesh_file(path, 0, "this is a directory, not a mesh file");
-  // A pipe or a device could keep us waiting for ever.
-  if (!std::filesystem::is_regular_file(status))
-    fail_in_mesh_file(path, 0, "this is not a regular file");
   std::uintmax_t const size = std::filesystem::file_size(path, error);
   if (!error && size > 0)
     check_memory(static_cast<std::int64_t>(std::min<std::uintmax_t>(size, std::uintmax_t{1} << 60)), "reading the mesh file");
@@ -126,7 +110,9 @@ std::string read_text(std::string const& path) {
 
 RawMesh read_raw(MeshSpec const& spec) {
   std::string const& path = spec.file;
-  std::string const extension = lower_extension(path);
+  if (is_drawing(spec))
+    return read_drawing(spec);
+  std::string const extension = ending_of_mesh_file(path);
   auto const is = [&](std::initializer_list<char const*> names) {
     return std::find(names.begin(), names.end(), extension) != names.end();
   };
@@ -185,122 +171,6 @@ void multiply_coordinates(RawMesh& mesh, double scale) {
     if (pair.map)
       for (std::size_t row = 0; row < 3; ++row)
         (*pair.map)[4 * row + 3] *= scale;
-}
-
-dealii::Point<3> centre_of(RawMesh const& mesh, RawMesh::Cell const& cell) {
-  dealii::Point<3> centre;
-  for (int const v : cell.vertices)
-    centre += mesh.vertices[static_cast<std::size_t>(v)] / 8.;
-  return centre;
-}
-
-/// The shape of a cell whose vertices are given in deal.II's order and, where it is curved, whose nodes are.
-class Shapes {
-public:
-  explicit Shapes(int order) : order_(order), points_(order == 1 ? 0 : order + 2) {
-    auto const n = static_cast<std::size_t>(order + 1);
-    values_.resize(points_ * n);
-    derivatives_.resize(points_ * n);
-    for (std::size_t i = 0; i < points_; ++i) {
-      double const t = static_cast<double>(i) / static_cast<double>(points_ - 1);
-      lagrange_values(order, t, std::span(values_).subspan(i * n, n));
-      lagrange_derivatives(order, t, std::span(derivatives_).subspan(i * n, n));
-    }
-  }
-
-  [[nodiscard]] CellShape operator()(std::span<dealii::Point<3> const, 8> corners, std::span<dealii::Point<3> const> nodes) const {
-    if (order_ == 1)
-      return cell_shape(corners);
-    // The sign of a polynomial's Jacobian is seen at points only, those on edges and faces among them.
-    auto const n = static_cast<std::size_t>(order_ + 1);
-    bool positive = false;
-    for (std::size_t k = 0; k < points_; ++k)
-      for (std::size_t j = 0; j < points_; ++j)
-        for (std::size_t i = 0; i < points_; ++i) {
-          std::array<dealii::Tensor<1, 3>, 3> tangent;
-          for (std::size_t c = 0; c < n; ++c)
-            for (std::size_t b = 0; b < n; ++b) {
-              double const z = values_[k * n + c], y = values_[j * n + b];
-              for (std::size_t a = 0; a < n; ++a) {
-                dealii::Point<3> const& node = nodes[(c * n + b) * n + a];
-                double const x = values_[i * n + a];
-                for (unsigned d = 0; d < 3; ++d) {
-                  tangent[0][d] += derivatives_[i * n + a] * y * z * node[d];
-                  tangent[1][d] += x * derivatives_[j * n + b] * z * node[d];
-                  tangent[2][d] += x * y * derivatives_[k * n + c] * node[d];
-                }
-              }
-            }
-          double const volume = dealii::cross_product_3d(tangent[0], tangent[1]) * tangent[2];
-          double const scale = tangent[0].norm() * tangent[1].norm() * tangent[2].norm();
-          if (!(volume >= -1e-10 * scale))
-            return CellShape::inverted;
-          positive = positive || volume > 1e-12 * scale;
-        }
-    return positive ? CellShape::good : CellShape::degenerate;
-  }
-
-private:
-  int order_;
-  std::size_t points_;  ///< per direction
-  std::vector<double> values_, derivatives_;
-};
-
-/// Cells that are not good, for a message.
-struct BadCells {
-  std::int64_t count = 0, line = 0;  ///< the line of the first
-  std::string places;                ///< of a few
-
-  void add(RawMesh const& mesh, RawMesh::Cell const& cell) {
-    if (count++ == 0)
-      line = cell.line;
-    if (count <= 5)
-      places += (places.empty() ? "" : ", ") + to_text(centre_of(mesh, cell)) +
-                (cell.line > 0 && count > 1 ? " (line " + std::to_string(cell.line) + ")" : "");
-  }
-  [[nodiscard]] std::string text() const {
-    return (count == 1 ? "; its centre is at " : "; their centres are at ") + places +
-           (count > 5 ? " and " + std::to_string(count - 5) + " other places" : "");
-  }
-};
-
-/// Turns cells inside out that are numbered the other way round, and returns their number; what is then not good has a wrong shape.
-std::int64_t check_shapes(std::string const& path, RawMesh& mesh) {
-  static constexpr std::array<int, 8> upside_down{4, 5, 6, 7, 0, 1, 2, 3};
-  Shapes const shape_of(mesh.order);
-  std::size_t const n_nodes = mesh.cells.empty() ? 0 : mesh.shape_nodes.size() / mesh.cells.size();
-  std::int64_t turned = 0;
-  BadCells inverted, degenerate;
-  for (std::size_t c = 0; c < mesh.cells.size(); ++c) {
-    RawMesh::Cell& cell = mesh.cells[c];
-    auto const nodes = std::span(mesh.shape_nodes).subspan(c * n_nodes, n_nodes);
-    std::array<dealii::Point<3>, 8> corners;
-    auto const shape = [&] {
-      for (std::size_t v = 0; v < 8; ++v)
-        corners[v] = mesh.vertices[static_cast<std::size_t>(cell.vertices[v])];
-      return shape_of(corners, nodes);
-    };
-    CellShape found = shape();
-    if (found == CellShape::inverted) {
-      std::swap_ranges(cell.vertices.begin(), cell.vertices.begin() + 4, cell.vertices.begin() + 4);
-      if (mesh.order > 1)
-        turn_frame(mesh.order, upside_down, nodes);
-      found = shape();
-      turned += found == CellShape::good;
-    }
-    if (found == CellShape::inverted)
-      inverted.add(mesh, cell);
-    if (found == CellShape::degenerate)
-      degenerate.add(mesh, cell);
-  }
-  std::string const total = " of " + std::to_string(mesh.cells.size()) + " cells ";
-  if (degenerate.count > 0)
-    fail_in_mesh_file(path, degenerate.line, std::to_string(degenerate.count) + total + "have no volume" + degenerate.text());
-  if (inverted.count > 0)
-    fail_in_mesh_file(path, inverted.line,
-                      std::to_string(inverted.count) + total + "are inverted (their Jacobian changes sign)" + inverted.text() +
-                          ". Repair the mesh where it was made");
-  return turned;
 }
 
 /// All faces of all cells, ascending by key. Every face has one or two cells, which see it from opposite sides. Errors end with
@@ -438,6 +308,18 @@ void add_note_on_parts(RawMesh const& mesh, std::vector<std::string>& notes) {
 
 }  // namespace
 
+void require_mesh_file(std::string const& path) {
+  std::error_code error;
+  auto const status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status))
+    fail_in_mesh_file(path, 0, "there is no such mesh file");
+  if (std::filesystem::is_directory(status))
+    fail_in_mesh_file(path, 0, "this is a directory, not a mesh file");
+  // A pipe or a device could keep us waiting for ever.
+  if (!std::filesystem::is_regular_file(status))
+    fail_in_mesh_file(path, 0, "this is not a regular file");
+}
+
 void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string const& message) {
   throw InputError("problem.mesh.file",
                    "mesh file '" + path + "'" + (line > 0 ? ", line " + std::to_string(line) : "") + ": " + message);
@@ -450,7 +332,7 @@ Mesh read_mesh_file(MeshSpec const& spec) {
     multiply_coordinates(mesh, spec.scale);
   if (mesh.cells.empty())
     fail_in_mesh_file(path, 0,
-                      std::string("the ") + (is_exodus(lower_extension(path)) ? "Exodus " : "") + "file has no hexahedra" +
+                      std::string("the ") + (is_exodus(ending_of_mesh_file(path)) ? "Exodus " : "") + "file has no hexahedra" +
                           (mesh.quads.empty() ? "" : ", only " + std::to_string(mesh.quads.size()) + " quadrilaterals: a surface"));
   check_memory(static_cast<std::int64_t>(mesh.cells.size()) * bytes_per_created_cell, "the mesh");
   std::string const advice = spec.join ? join_coinciding_nodes(mesh) : std::string();
@@ -458,7 +340,10 @@ Mesh read_mesh_file(MeshSpec const& spec) {
   result.notes = std::move(mesh.notes);
   result.material_groups = resolve_cell_groups(path, mesh, result.notes);
   add_note_on_parts(mesh, result.notes);
-  std::int64_t const turned = check_shapes(path, mesh);
+  CellShapes const shapes = examine_shapes(mesh);
+  require_good_shapes(path, mesh, shapes);
+  result.quality = shapes.quality;
+  std::int64_t const turned = shapes.turned;
   FaceGroups faces = resolve_face_groups(path, mesh, check_faces(path, mesh, advice), result.notes);
   result.boundary_groups = std::move(faces.boundary_groups);
   result.inner_groups = std::move(faces.inner_groups);

@@ -123,6 +123,7 @@ MeshCounts count(Mesh const& coarse) {
   for (Mesh::InnerFace const& face : coarse.inner_faces)
     ++counts.inner_faces_with_id[face.id];
   counts.inner_groups = coarse.inner_groups;
+  counts.quality = coarse.quality;
   counts.notes = coarse.notes;
   counts.periodic = coarse.periodic;
   counts.void_surfaces = coarse.void_surfaces;

@@ -34,6 +34,7 @@ struct Mesh {
   IdGroups inner_groups;                             ///< the groups of inner_faces
   std::vector<PeriodicPair> periodic;                ///< boundaries that the file joins
   std::set<unsigned> void_surfaces, void_materials;  ///< see MeshCounts
+  std::optional<CellQuality> quality;                ///< of the cells of a file
   std::vector<std::string> notes;                    ///< what was changed while the file was read, and cells that void regions cut
 };
 

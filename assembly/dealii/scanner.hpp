@@ -12,6 +12,9 @@ namespace poisson::assembly {
 /// Throws the InputError for a mesh file, with its path and line; `line` 0: the file as a whole.
 [[noreturn]] void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string const& message);
 
+/// Throws InputError where there is no regular file of this name.
+void require_mesh_file(std::string const& path);
+
 /// The text of a mesh file, read word by word or line by line. It counts lines from 1; numbers do not depend on the locale.
 /// Parts of it may be binary: from the first of them on there are no lines, and line() is 0.
 class MeshText {

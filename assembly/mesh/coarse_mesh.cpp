@@ -23,6 +23,10 @@ std::unique_ptr<CoarseMesh> open_coarse_mesh(MeshSpec const& spec, ExpressionNam
   return library().open(spec, names);
 }
 
+MeshContent content_of_drawing(MeshSpec const& spec) {
+  return library().draw(spec);
+}
+
 std::vector<std::int32_t> divide(Graph const& graph, int n_parts) {
   return library().divide(graph, n_parts);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace poisson::assembly {
@@ -48,6 +49,14 @@ struct Graph {
 /// loaded.
 /// `names`: those of the expressions of its regions.
 [[nodiscard]] std::unique_ptr<CoarseMesh> open_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names = {});
+/// What a program has made of a drawing, in place of its file.
+struct MeshContent {
+  std::shared_ptr<std::string const> bytes;
+  std::vector<std::string> notes;  ///< without the name of the file
+};
+/// Makes the mesh of a drawing (is_drawing) by the program gmsh, for MeshSpec::content. Of the same drawing the same process makes
+/// it once. Errors: those of open_coarse_mesh; EnvironmentError where there is no gmsh; Interrupted.
+[[nodiscard]] MeshContent content_of_drawing(MeshSpec const& spec);
 /// Divides a graph into parts of equal size, few of whose neighbours are in other parts: by METIS, through deal.II, whose seed is
 /// fixed; into runs where deal.II has no METIS. The part of every vertex; parts are numbered in the order of their first vertices,
 /// and the last ones have none where there are few vertices. Needs the same library.
@@ -56,10 +65,11 @@ struct Graph {
 /// cannot be loaded.
 void prepare_for(MeshSpec const& spec);
 
-/// What the library has: the two functions above.
+/// What the library has: the functions above.
 struct DealiiFunctions {
   std::unique_ptr<CoarseMesh> (*open)(MeshSpec const& spec, ExpressionNames const& names);
   std::vector<std::int32_t> (*divide)(Graph const& graph, int n_parts);
+  MeshContent (*draw)(MeshSpec const& spec);
 };
 
 }  // namespace poisson::assembly

@@ -5,8 +5,10 @@
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -298,6 +300,22 @@ std::string in_units(std::int64_t bytes) {
 }
 
 }  // namespace
+
+std::string ending_of_mesh_file(std::string const& file) {
+  std::filesystem::path path(file);
+  auto const is_gz = [](std::string const& ending) { return ending == ".gz" || ending == ".GZ"; };
+  if (is_gz(path.extension().string()))
+    path.replace_extension();
+  std::string ending = path.extension().string();
+  for (char& c : ending)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return ending;
+}
+
+bool is_drawing(MeshSpec const& spec) {
+  std::string const ending = ending_of_mesh_file(spec.file);
+  return ending == ".step" || ending == ".stp" || ending == ".brep" || ending == ".geo";
+}
 
 bool is_box(MeshSpec const& spec) {
   return spec.file.empty() && spec.generator == "box" && !spec.has_void();

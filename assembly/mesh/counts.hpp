@@ -55,6 +55,14 @@ struct PeriodicPair {
   std::optional<std::array<double, 12>> map{};  ///< see BoundaryCondition
 };
 
+/// How good the cells of a mesh file are, before refinements. The scaled Jacobian of a cell is the least value of det J over the
+/// product of the lengths of the columns of J: at its corners, and where it is curved at points on its faces and inside. It is 1
+/// for a brick, and not positive where a cell is turned inside out.
+struct CellQuality {
+  double worst = 1, mean = 1;  ///< over all cells
+  std::array<double, 3> at{};  ///< the centre of the worst one
+};
+
 /// Counts of the refined mesh of a specification. Global refinement maps the numbers of cells, faces, edges and vertices linearly,
 /// so the counts are exact for unstructured meshes too.
 struct MeshCounts {
@@ -75,6 +83,7 @@ struct MeshCounts {
   std::set<unsigned> void_surfaces;      ///< boundaries of cells that were taken out: insulated unless a condition says more
   std::set<unsigned> void_materials;     ///< materials that were taken out
   std::array<double, 3> low{}, high{};   ///< corners of the box around the vertices of the unrefined mesh
+  std::optional<CellQuality> quality;    ///< of a mesh file
   std::vector<std::string> notes;        ///< what was changed while the mesh file was read
   int shape_order = 1;                   ///< of the polynomials that give the cells of a mesh file their shapes
   std::int64_t triangulation_bytes = 0;  ///< peak memory expected for deal.II's triangulation, coarser levels included
@@ -87,6 +96,10 @@ struct MeshCounts {
 
 /// Whether it is the generator `box`, all cells of which are there.
 [[nodiscard]] bool is_box(MeshSpec const& spec);
+/// The ending that says the format of a mesh file, in small letters: that of name.msh.gz as of name.msh.
+[[nodiscard]] std::string ending_of_mesh_file(std::string const& path);
+/// Whether the file is a drawing, which gmsh makes a mesh of: .step, .stp, .brep, .geo.
+[[nodiscard]] bool is_drawing(MeshSpec const& spec);
 /// The key that says where the mesh comes from.
 [[nodiscard]] char const* source_key(MeshSpec const& spec);
 /// Throws InputError when the number of refinements is out of range.

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 import yaml
@@ -127,7 +128,7 @@ def test_every_configuration_that_ships_is_valid(schema):
 
 def test_what_the_program_prints_is_valid(poisson, schema):
     assert problems(schema, poisson("schema").stdout) == []
-    for path in [path for path in CONFIGS if path.stem not in ("from_file", "mesh_file")]:
+    for path in [path for path in CONFIGS if path.stem not in ("from_file", "mesh_file") and (path.stem != "drawing" or shutil.which("gmsh"))]:
         assert problems(schema, poisson("check", path, "--verbose").stdout) == [], path
 
 
@@ -200,7 +201,8 @@ def test_it_has_every_key_with_type_default_and_description(poisson, schema):
         for name in path.split("."):
             value = value[name]
         if path in ("problem.boundary", "problem.mesh.arguments", "problem.mesh.join", "problem.mesh.array", "problem.mesh.boundary_array", "problem.mesh.step",
-                    "problem.mesh.scale", "analysis.effective.direction", *(f"problem.mesh.{key}" for key in ("type", "big_endian", "spacing", "crop", "flip", "threshold", "coarsen", "names"))):
+                    "problem.mesh.scale", "analysis.effective.direction", *(f"problem.mesh.{key}" for key in ("type", "big_endian", "spacing", "crop", "flip", "threshold", "coarsen", "names", "size",
+                                                                                                   "shape_order", "time_limit", "allow_commands"))):
             assert "default" not in key
         else:
             assert key["default"] == ([] if path in ("analysis.svd", "output.pictures") else value), path
