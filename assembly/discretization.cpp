@@ -196,6 +196,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   mesh.low = counts.low;
   mesh.high = counts.high;
   mesh.quality = counts.quality;
+  mesh.surface = counts.surface;
   mesh.boundary_ids = counts.boundary_ids;
   mesh.material_ids = counts.material_ids;
   mesh.boundary_groups = counts.boundary_groups;

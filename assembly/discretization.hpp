@@ -54,6 +54,7 @@ struct MeshSummary {
   IdGroups boundary_groups, material_groups, inner_groups;  ///< those that have names, or parts
   std::array<double, 3> low{}, high{};                      ///< corners of the box around the vertices of the unrefined mesh
   std::optional<CellQuality> quality;                       ///< of a mesh file
+  std::optional<SurfaceFit> surface;                        ///< of a file that is a surface
 
   /// Names (or ids) of the surfaces inside the mesh that have no condition: quantities tell what flows through them.
   [[nodiscard]] std::set<std::string> free_surfaces() const;

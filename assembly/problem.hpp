@@ -55,7 +55,9 @@ struct MeshSpec {
   /// drawing.
   std::shared_ptr<std::string const> content{};
   std::vector<std::string> content_notes{};  ///< what is to be known of the content, without the name of the file
-  std::optional<double> size{};  ///< drawings (is_drawing) only: the edges of cells wanted, > 0; none: the drawing's own
+  /// Drawings (is_drawing) and surfaces (is_surface) only: the edges of cells wanted, > 0. None: the drawing's own; `cells` in the
+  /// box around a surface.
+  std::optional<double> size{};
   /// Drawings only: the order of the cells' shapes, 1 or 2. None: 1.
   std::optional<std::int64_t> shape_order{};
   bool allow_commands = false;                    ///< drawings only: a .geo file may start programs and write files
@@ -63,7 +65,7 @@ struct MeshSpec {
   double scale = 1;                               ///< file only: every coordinate is multiplied by it, > 0
   std::array<double, 3> origin{0, 0, 0};          ///< box only
   std::array<double, 3> extent{1, 1, 1};          ///< box only: lengths of the edges, > 0
-  std::array<std::int64_t, 3> cells{32, 32, 32};  ///< box only: per direction before refinement, >= 1
+  std::array<std::int64_t, 3> cells{32, 32, 32};  ///< box and surfaces only: per direction before refinement, >= 1
   std::array<double, 3> growth{1, 1, 1};          ///< box only: edge of a cell / edge of the one before it, per direction, > 0
   std::array<GrowthTo, 3> growth_to{};            ///< box only
   /// Box only: ascending coordinates of the vertices before refinement. Empty: origin, extent, cells and growth say where they are;

@@ -290,6 +290,15 @@ int print_check(Configuration const& configuration, int ranks, CheckOptions cons
   out << "#   extent         " << extent_text(config, mesh) << "\n";
   out << "#   cells          " << about << with_thousands(mesh.cells) << "\n";
   out << "#   vertices       " << about << with_thousands(mesh.vertices) << "\n";
+  if (mesh.surface) {
+    assembly::SurfaceFit const& fit = *mesh.surface;
+    auto const compared = [](double of_surface, double of_voxels) {
+      return number_text(of_surface, 5) + ", in voxels " + number_text(of_voxels, 5) + " (" + (of_voxels > of_surface ? "+" : "") +
+             number_text(100 * (of_voxels / of_surface - 1), 3) + " %)";
+    };
+    out << "#   surface        volume " << compared(fit.volume, fit.voxels_volume) << "; area "
+        << compared(fit.area, fit.voxels_area) << ", which are stairs where it is slanted\n";
+  }
   if (mesh.quality)
     out << "#   scaled Jacobian " << number_text(mesh.quality->mean, 3) << " in the mean, " << number_text(mesh.quality->worst, 3)
         << " at worst, at (" << number_text(mesh.quality->at[0], 4) << ", " << number_text(mesh.quality->at[1], 4) << ", "

@@ -377,11 +377,16 @@ Keys<RunConfig> keys_of_mesh() {
   auto const box = [](RunConfig const& c) {
     return c.problem.mesh.file.empty() && c.problem.mesh.generator == "box" && !c.problem.mesh.image.is_given();
   };
-  auto const box_or_raw = [](RunConfig const& c) {
+  auto const box_or_voxels = [](RunConfig const& c) {
     assembly::MeshSpec const& mesh = c.problem.mesh;
+    if (assembly::is_surface(mesh))
+      return !mesh.size;
     return mesh.file.empty() && mesh.generator == "box" && (!mesh.image.is_given() || mesh.image.is_raw());
   };
   auto const drawing = [](RunConfig const& c) { return assembly::is_drawing(c.problem.mesh); };
+  auto const drawing_or_surface = [](RunConfig const& c) {
+    return assembly::is_drawing(c.problem.mesh) || assembly::is_surface(c.problem.mesh);
+  };
   auto const other_generator = [](RunConfig const& c) { return c.problem.mesh.file.empty() && c.problem.mesh.generator != "box"; };
   return {
       section<RunConfig>("problem.mesh", "A generator, a file, or an image."),
@@ -412,9 +417,9 @@ Keys<RunConfig> keys_of_mesh() {
           "problem.mesh.cells", ThreeOf<Integer>{{1, 2147483647}}, [](RunConfig & c) -> auto& {
             return c.problem.mesh.image.is_given() ? c.problem.mesh.image.cells : c.problem.mesh.cells;
           },
-          "", "Cells of the box in x, y, z; voxels of a raw image.")
+          "", "Cells of the box in x, y, z; voxels of a raw image; of a surface (.stl) those of the box around it.")
           .or_null("the default")
-          .only("with generator: box, or a raw image", box_or_raw),
+          .only("with generator: box, a raw image, or an .stl file without size", box_or_voxels),
       key<RunConfig>(
           "problem.mesh.growth", ThreeOf<Number>{{0}}, POISSON_MEMBER(problem.mesh.growth), "",
           "Grades the box in x, y, z: every cell is so many times as long as the one before it. 1: equal cells; less than 1: they "
@@ -436,7 +441,8 @@ Keys<RunConfig> keys_of_mesh() {
       key<RunConfig>(
           "problem.mesh.file", Text{"path of a mesh file"}, POISSON_MEMBER(problem.mesh.file), "",
           "Mesh file instead of a generator (Gmsh, Abaqus, Exodus, Medit, MFEM, VTK, UCD, UNV; docs/usage/mesh_files.md), "
-          "relative to the current directory or to this file. Of a drawing (.step, .brep, .geo) the program gmsh makes the mesh.")
+          "relative to the current directory or to this file. Of a drawing (.step, .brep, .geo) the program gmsh makes the mesh; "
+          "the inside of a surface (.stl) becomes voxels.")
           .or_null("use the generator"),
       key<RunConfig>(
           "problem.mesh.join", Boolean{}, POISSON_MEMBER(problem.mesh.join), "",
@@ -458,8 +464,9 @@ Keys<RunConfig> keys_of_mesh() {
                      "Of a VTKHDF file with several steps, which one, from 0. auto: it has one.")
           .only("with problem.mesh.file", from_file),
       key<RunConfig>("problem.mesh.size", AutoOr<Number>{{0}}, POISSON_MEMBER(problem.mesh.size), "length",
-                     "Of a drawing, the edges of cells wanted. auto: what the drawing says, or gmsh, a tenth of its extent.")
-          .only("with a drawing as problem.mesh.file (.step, .brep, .geo)", drawing),
+                     "Of a drawing, the edges of cells wanted; of a surface (.stl), the edge of its voxels. auto: what the drawing "
+                     "says, or gmsh, a tenth of its extent; of a surface by cells.")
+          .only("with a drawing or a surface as problem.mesh.file (.step, .brep, .geo, .stl)", drawing_or_surface),
       key<RunConfig>(
           "problem.mesh.shape_order", Integer{1, 2, false, true}, POISSON_MEMBER(problem.mesh.shape_order), "",
           "Of a drawing, whether cells have straight edges (1) or follow its curves (2). auto: 2 for elements of order 2 "

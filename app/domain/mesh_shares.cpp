@@ -35,6 +35,7 @@ std::string packed(assembly::MeshCounts const& counts) {
   to.put_list(counts.periodic);
   to.put(counts.shape_order);
   to.put(counts.quality);
+  to.put(counts.surface);
   return to.bytes;
 }
 
@@ -63,6 +64,7 @@ assembly::MeshCounts unpacked_counts(std::string const& bytes) {
   from.take_list(counts.periodic);
   from.take(counts.shape_order);
   from.take(counts.quality);
+  from.take(counts.surface);
   return counts;
 }
 

@@ -1,6 +1,7 @@
 #include "app/results/problem_words.hpp"
 
 #include "app/io/console.hpp"
+#include "assembly/mesh/counts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -67,7 +68,8 @@ std::string image_in_words(assembly::ImageSpec const& image) {
 std::string mesh_in_words(assembly::MeshSpec const& mesh) {
   std::string text;
   if (!mesh.file.empty()) {
-    text = "the mesh of " + std::filesystem::path(mesh.file).filename().string() +
+    text = std::string(assembly::is_surface(mesh) ? "voxels inside of " : "the mesh of ") +
+           std::filesystem::path(mesh.file).filename().string() +
            (mesh.size ? ", with cells of " + number_text(*mesh.size, 6) : "") +
            (mesh.scale != 1 ? ", its coordinates multiplied by " + number_text(mesh.scale, 6) : "");
   } else if (mesh.generator == "box") {

@@ -96,6 +96,11 @@ std::string to_json(ResultRecord const& r) {
                   {"boundary_ids", r.mesh.boundary_ids},
                   {"material_ids", r.mesh.material_ids}}},
                 {"order", r.order}});
+    if (r.mesh.surface)
+      out["mesh"]["surface"] = {{"volume", r.mesh.surface->volume},
+                                {"area", r.mesh.surface->area},
+                                {"voxels_volume", r.mesh.surface->voxels_volume},
+                                {"voxels_area", r.mesh.surface->voxels_area}};
     if (r.mesh.quality)
       out["mesh"]["quality"] = {{"worst", r.mesh.quality->worst}, {"mean", r.mesh.quality->mean}, {"worst_at", r.mesh.quality->at}};
   }

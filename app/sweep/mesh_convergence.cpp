@@ -3,6 +3,7 @@
 #include "app/io/console.hpp"
 #include "app/launch/exit_code.hpp"
 #include "app/results/quantities.hpp"
+#include "assembly/mesh/counts.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/nearest_name.hpp"
 
@@ -45,6 +46,8 @@ std::string why_no_study(std::vector<std::size_t> const& numbers, std::vector<Sw
   for (std::size_t const i : numbers) {
     RunConfig const& config = cases[i].configuration->config();
     auto const cells = cells_of(config);
+    if (assembly::is_surface(config.problem.mesh))
+      return "voxels of another size have another shape; sweep over problem.mesh.refinements, which halves every cell";
     if (!similar(cells, cells_of(first)))
       note = "the numbers of cells do not grow by one factor in all directions";
     else if (config.problem.mesh.is_graded() && config.problem.mesh.cells != first.problem.mesh.cells)

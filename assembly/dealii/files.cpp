@@ -30,7 +30,7 @@ namespace {
 
 constexpr char const* known_formats =
     ".msh (Gmsh), .inp (Abaqus or UCD), .ucd, .e, .exo (Exodus), .mesh (Medit or MFEM), .unv, .vtk, .vtu and .hdf (VTK), each of "
-    "them but .hdf also compressed (.gz); and drawings: .step, .stp, .brep, .geo";
+    "them but .hdf also compressed (.gz); and drawings and surfaces: .step, .stp, .brep, .geo, .stl";
 
 bool is_exodus(std::string const& extension) {
   static constexpr std::array<char const*, 6> endings{".e", ".exo", ".ex2", ".exii", ".g", ".gen"};
@@ -139,6 +139,10 @@ RawMesh read_raw(MeshSpec const& spec) {
                       : read_vtu(text, spec);
     });
   }
+  if (is_surface(spec)) {
+    MeshText text(path, std::move(content));
+    return read_stl(text, spec);
+  }
   if (!is({".msh", ".inp", ".ucd", ".unv", ".mesh"}))
     fail_in_mesh_file(path, 0, std::string("the ending '") + extension + "' belongs to no mesh format; known are " + known_formats);
   if (!content.starts_with("$MeshFormat") && content.find('\0') != std::string::npos)
@@ -171,6 +175,12 @@ void multiply_coordinates(RawMesh& mesh, double scale) {
     if (pair.map)
       for (std::size_t row = 0; row < 3; ++row)
         (*pair.map)[4 * row + 3] *= scale;
+  if (mesh.surface) {
+    for (double* const area : {&mesh.surface->area, &mesh.surface->voxels_area})
+      *area *= scale * scale;
+    for (double* const volume : {&mesh.surface->volume, &mesh.surface->voxels_volume})
+      *volume *= scale * scale * scale;
+  }
 }
 
 /// All faces of all cells, ascending by key. Every face has one or two cells, which see it from opposite sides. Errors end with
@@ -343,6 +353,7 @@ Mesh read_mesh_file(MeshSpec const& spec) {
   CellShapes const shapes = examine_shapes(mesh);
   require_good_shapes(path, mesh, shapes);
   result.quality = shapes.quality;
+  result.surface = mesh.surface;
   std::int64_t const turned = shapes.turned;
   FaceGroups faces = resolve_face_groups(path, mesh, check_faces(path, mesh, advice), result.notes);
   result.boundary_groups = std::move(faces.boundary_groups);

@@ -124,6 +124,7 @@ MeshCounts count(Mesh const& coarse) {
     ++counts.inner_faces_with_id[face.id];
   counts.inner_groups = coarse.inner_groups;
   counts.quality = coarse.quality;
+  counts.surface = coarse.surface;
   counts.notes = coarse.notes;
   counts.periodic = coarse.periodic;
   counts.void_surfaces = coarse.void_surfaces;

@@ -35,6 +35,7 @@ struct Mesh {
   std::vector<PeriodicPair> periodic;                ///< boundaries that the file joins
   std::set<unsigned> void_surfaces, void_materials;  ///< see MeshCounts
   std::optional<CellQuality> quality;                ///< of the cells of a file
+  std::optional<SurfaceFit> surface;                 ///< that the cells are the inside of
   std::vector<std::string> notes;                    ///< what was changed while the file was read, and cells that void regions cut
 };
 

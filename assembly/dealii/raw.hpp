@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deal.II/base/point.h>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,7 @@ struct RawMesh {
   std::vector<dealii::Point<3>> shape_nodes;                           ///< empty when p = 1
   std::map<std::int64_t, std::string> boundary_names, material_names;  ///< of plain numbers, where the file has names
   std::vector<PeriodicPair> periodic;                                  ///< by plain numbers
+  std::optional<SurfaceFit> surface;                                   ///< that the cells are the inside of
   std::vector<std::string> notes;  ///< what was passed over, by name and count, changed or chosen; without the name of the file
 };
 
@@ -123,6 +125,9 @@ private:
 [[nodiscard]] RawMesh read_medit(MeshText& text);
 [[nodiscard]] RawMesh read_mfem(MeshText& text);
 [[nodiscard]] RawMesh read_unv(MeshText& text);
+/// A closed surface of triangles, as text or binary: the voxels whose centre is inside, of spec.size, or spec.cells in the box
+/// around it. The material is 0, and so is the boundary.
+[[nodiscard]] RawMesh read_stl(MeshText& text, MeshSpec const& spec);
 /// These read with libraries, and read_in_other_process calls them: VTK's legacy files, VTU and VTKHDF by VTK, Exodus II by netCDF.
 [[nodiscard]] RawMesh read_vtk(MeshText& text, MeshSpec const& spec);
 [[nodiscard]] RawMesh read_vtu(MeshText& text, MeshSpec const& spec);

@@ -317,6 +317,10 @@ bool is_drawing(MeshSpec const& spec) {
   return ending == ".step" || ending == ".stp" || ending == ".brep" || ending == ".geo";
 }
 
+bool is_surface(MeshSpec const& spec) {
+  return ending_of_mesh_file(spec.file) == ".stl";
+}
+
 bool is_box(MeshSpec const& spec) {
   return spec.file.empty() && spec.generator == "box" && !spec.has_void();
 }

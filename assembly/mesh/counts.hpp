@@ -63,6 +63,12 @@ struct CellQuality {
   std::array<double, 3> at{};  ///< the centre of the worst one
 };
 
+/// A closed surface, and the mesh of voxels that stands for what is inside. Voxels follow a slanted surface in stairs, so that
+/// their area does not come near that of the surface.
+struct SurfaceFit {
+  double volume = 0, area = 0, voxels_volume = 0, voxels_area = 0;
+};
+
 /// Counts of the refined mesh of a specification. Global refinement maps the numbers of cells, faces, edges and vertices linearly,
 /// so the counts are exact for unstructured meshes too.
 struct MeshCounts {
@@ -84,6 +90,7 @@ struct MeshCounts {
   std::set<unsigned> void_materials;     ///< materials that were taken out
   std::array<double, 3> low{}, high{};   ///< corners of the box around the vertices of the unrefined mesh
   std::optional<CellQuality> quality;    ///< of a mesh file
+  std::optional<SurfaceFit> surface;     ///< of a file that is a surface
   std::vector<std::string> notes;        ///< what was changed while the mesh file was read
   int shape_order = 1;                   ///< of the polynomials that give the cells of a mesh file their shapes
   std::int64_t triangulation_bytes = 0;  ///< peak memory expected for deal.II's triangulation, coarser levels included
@@ -100,6 +107,8 @@ struct MeshCounts {
 [[nodiscard]] std::string ending_of_mesh_file(std::string const& path);
 /// Whether the file is a drawing, which gmsh makes a mesh of: .step, .stp, .brep, .geo.
 [[nodiscard]] bool is_drawing(MeshSpec const& spec);
+/// Whether the file is a surface, whose inside becomes voxels: .stl.
+[[nodiscard]] bool is_surface(MeshSpec const& spec);
 /// The key that says where the mesh comes from.
 [[nodiscard]] char const* source_key(MeshSpec const& spec);
 /// Throws InputError when the number of refinements is out of range.

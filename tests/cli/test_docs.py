@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 from conftest import EXECUTABLE, ROOT
+from test_surfaces import sphere, text_form
 from test_images import planes, tiff, write_nrrd, write_vti
 
 USAGE = sorted((ROOT / "docs/usage").glob("*.md"))
@@ -171,6 +172,7 @@ def files_of_examples(tmp_path_factory):
     (folder / "boundary.yaml").write_text(BOUNDARY)
     (folder / "chip.msh").write_text(CHIP)
     shutil.copy(ROOT / "meshes/plate_with_hole.geo", folder)
+    (folder / "ball.stl").write_text(text_form(sphere(0.5)))
     table = [text for text in blocks(ROOT / "docs/usage/fields.md", "") if text.startswith("id;")]
     assert len(table) == 1
     (folder / "boreholes.csv").write_text(table[0])
