@@ -15,10 +15,12 @@ namespace {
 /// A balance worse than this is told, and one worse than the other is no result; times a factor of the tolerance where that is
 /// looser, since it lets residuals through.
 constexpr double told = 1e-6, refused = 1e-3, of_tolerance = 1e3;
-/// Corrections go on until the residuals add up to this share of the flux, and as long as each leaves less than half of them.
+/// Corrections go on until the residuals add up to this share of the flux, times what the tolerance lets through over `told`, and
+/// as long as each leaves less than half of them.
 constexpr double wanted = 1e-10, progress = 0.5;
 constexpr int most_corrections = 40;
-/// The system of a correction is solved to this tolerance: more digits would be lost to the rounding of the entries.
+/// The system of a correction is solved to this tolerance, if so much is wanted: more digits would be lost to the rounding of the
+/// entries.
 constexpr double tolerance_of_correction = 1e-6;
 
 double limit_of(double bound, double tolerance) {
@@ -94,10 +96,13 @@ void settle_balance(SystemSolver& solver, Field const& b, CorrectedSolution cons
     solver.record_residual(r, b);
     return record.residual_true <= 2 * tolerance && record.residual_scaled <= 2 * tolerance;
   };
-  for (int i = 0; i < most_corrections && (before > wanted * balance.scale || (stagnated && !is_solved())); ++i) {
+  double const aim = wanted * limit_of(told, tolerance) / told;
+  for (int i = 0; i < most_corrections && (before > aim * balance.scale || (stagnated && !is_solved())); ++i) {
     if (solution.held)
       r.change_on_host()[*solution.held] = 0;
-    Field const d = solver.correction(r, tolerance_of_correction);
+    constexpr double loosest = 0.1;
+    double const enough = stagnated ? 0 : 0.5 * aim * balance.scale / before;
+    Field const d = solver.correction(r, std::clamp(enough, tolerance_of_correction, loosest));
     solution.add(d, 1);
     r = solution.residual();
     double const after = total(r);

@@ -1,5 +1,6 @@
 #include "app/sweep/case_workers.hpp"
 
+#include "app/config/schema.hpp"
 #include "app/io/child_process.hpp"
 #include "app/launch/exit_code.hpp"
 #include "app/run/kept.hpp"
@@ -152,6 +153,11 @@ CaseWorkers::Ended CaseWorkers::end(Job& job, TaskEnd const& how) {
   return ended;
 }
 
+/// The first line of an error, and of that the beginning: the whole is told once, when all cases have ended.
+std::string in_short(std::string const& error) {
+  return schema::shorten(error.substr(0, error.find('\n')), 200);
+}
+
 void CaseWorkers::take(Ended const& ended, bool interrupted) {
   auto const& [number, seconds, n_warnings, how] = ended;
   SweepCase& c = cases_[number];
@@ -173,7 +179,8 @@ void CaseWorkers::take(Ended const& ended, bool interrupted) {
   SweepSpec const& sweep = configuration_.config().sweep;
   std::string const of = sweep.greedy ? "" : "/" + std::to_string(cases_.size());
   console_.stage(std::to_string(n_ended) + of, c.seconds,
-                 values_text(c, sweep.axes) + ": " + (c.error.empty() ? text_in(c.result, "/status") : "failed: " + c.error) +
+                 values_text(c, sweep.axes) + ": " +
+                     (c.error.empty() ? text_in(c.result, "/status") : "failed: " + in_short(c.error)) +
                      (sweep.greedy ? "" : pace_.after(c, sweep.until.has_value())));
 }
 

@@ -192,6 +192,9 @@ std::optional<std::size_t> GreedySweep::next() {
                    std::isnan(step_.largest) ? "no case is left"
                                              : "the others are off by up to " + number_text(step_.largest) +
                                                    (step_.next ? ", case " + std::to_string(*step_.next) + " most" : ""));
+  } else if (constexpr std::size_t tries = 3; order_.size() >= tries) {
+    step_ = {};
+    step_.end = "no solution";
   } else {
     auto list = estimates();
     step_ = greedy_step(list, order_.size(), spec_);
@@ -251,6 +254,9 @@ Json GreedySweep::json() const {
 
 std::string GreedySweep::text() const {
   auto const n_predicted = std::count_if(cases_.begin(), cases_.end(), is_predicted);
+  if (step_.end == "no solution")
+    return "Greedy: none of the first " + std::to_string(order_.size()) +
+           " cases has a solution from which others could be predicted; the rest was not run.";
   std::string text = "Greedy: " + std::to_string(solved().size()) + " of " + std::to_string(cases_.size()) +
                      " cases were solved, " + std::to_string(n_predicted) + " are predicted";
   if (step_.end == "tolerance")

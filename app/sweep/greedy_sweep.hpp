@@ -20,7 +20,7 @@ namespace poisson::app {
 /// Which case is next, or why there is none.
 struct GreedyStep {
   std::optional<std::size_t> next;
-  std::string end{};  ///< "tolerance", "max_cases", "no candidates"; empty: there is a next one
+  std::string end{};  ///< "tolerance", "max_cases", "no candidates", "no solution"; empty: there is a next one
   double largest = std::numeric_limits<double>::quiet_NaN();  ///< estimate of the cases that are not solved
 };
 /// Of estimates of all cases, NaN where a case cannot be solved any more; `n_tried` were. Two cases are solved at least, so that an

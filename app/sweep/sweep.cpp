@@ -292,7 +292,8 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
     failure = std::current_exception();  // told when what was solved is written
   }
   return summarize(cases, config, given.run, directory, console,
-                   {interrupted_code(), "  The sweep is not complete; --resume does what is missing.", ""},
+                   {was_interrupted() ? interrupted_code() : exit_not_converged,
+                    "  The sweep is not complete; --resume does what is missing.", ""},
                    greedy ? &*greedy : nullptr, failure);
 }
 

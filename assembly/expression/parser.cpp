@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <numbers>
 #include <string>
 #include <string_view>
@@ -364,15 +365,19 @@ private:
     std::vector<std::string_view> known{"x", "y", "z", "pi", "if"};
     for (NamedFunction const& function : expression_functions())
       known.push_back(function.name);
-    std::string names;
+    std::map<std::string, std::vector<std::string>> families;  // by what comes before the first dot: flux.0, flux.1, ...
     auto const add = [&](std::string const& name) {
       known.push_back(name);
-      names += spelled(name) + ", ";
+      families[name.find('.') == std::string::npos ? name : name.substr(0, name.find('.') + 1)].push_back(spelled(name));
     };
     for (auto const& [name, value] : names_.constants)
       add(name);
     for (auto const& [name, value] : names_.functions)
       add(name);
+    std::string names;
+    for (auto const& [family, members] : families)
+      if (!called)  // these are no functions
+        names += members.front() + (members.size() > 2 ? ", ..." : "") + (members.size() > 1 ? ", " + members.back() : "") + ", ";
     std::string message = "'" + word.substr(0, 40) + "' is not known";
     if (word == "u" || word == "t")
       fail(begin, message +

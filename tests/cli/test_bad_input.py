@@ -111,6 +111,12 @@ def test_unknown_name_lists_the_known_ones(poisson):
         fails(poisson, [f"problem.source={source}"], extra=["known are", "erf", "atan2(a, b)", "pi", "if("] if source[0] == "f" else ["did you mean 'sin'", "erf"])
 
 
+def test_names_of_a_kind_are_listed_together(poisson):
+    text = fails(poisson, ["output.quantities={mine: 2 * fluxx}"], extra=["is not known", "flux.0, ..., flux.5", "max"])
+    assert "flux.3" not in text and len(text) < 1500
+    assert "flux.0" not in fails(poisson, ["output.quantities={mine: probe(1)}"], extra=["known are", "sin"])
+
+
 def test_place_in_the_file_for_what_only_the_mesh_knows(poisson):
     text = fails(poisson, text=CUBE.replace("ids: all", "ids: [0, 1, 2, 3, 4, 5, 9]"))
     assert "bad.yaml:6:" in text and "problem.boundary[0].ids" in text

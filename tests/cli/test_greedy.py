@@ -128,6 +128,16 @@ def test_no_candidates(poisson):
     assert record["greedy"]["end"] == "no candidates" and not by_status(record, "predicted") and "no other case was left" in done.stdout
 
 
+def test_a_sweep_without_a_solution_ends_early(poisson):
+    poisson.write(WALL.replace("twice: 2 * mean", "twice: 2 * meen(x)"))
+    done = poisson("sweep", "case.yaml", "--output", "out", code=2)
+    record = summary(poisson)
+    assert record["greedy"]["end"] == "no solution" and not record["complete"] and record["exit_code"] == 2
+    assert len(by_status(record, "failed")) == 3 and sum(case["exit_code"] < 0 for case in record["cases"]) == 18
+    assert "none of the first 3 cases has a solution" in done.stdout and "3 of 21 cases failed" in done.stderr
+    assert max(len(line) for line in done.stdout.splitlines() if ": failed: " in line) < 300
+
+
 def test_jobs_of_a_cluster(poisson):
     poisson.write(WALL)
     names = [line.split("\t")[1] for line in poisson("sweep", "case.yaml", "--list").stdout.splitlines()]

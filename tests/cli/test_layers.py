@@ -203,5 +203,21 @@ def test_no_cuda_switches_outside_core():
     assert not bad, bad
 
 
+def test_helpers_of_a_test_program_have_names_of_their_own():
+    """Which of its files are compiled together changes with every new one; then equal names collide that did not before."""
+    function = re.compile(r"^[\w\[][\w:<>,&*\[\] ]*?[ *&](\w+)\(([^;{]*)\)(?: const)?(?: noexcept)? \{", re.M)
+    n_found = 0
+    for layer in ("app", "assembly", "gpu", "output"):
+        files_of = {}
+        for path in sorted((ROOT / "tests" / layer).rglob("*.cpp")):
+            for name, parameters in function.findall(path.read_text()):
+                types = re.sub(r"\s+", " ", re.sub(r"\b\w+(?: = [^,]*)?(?=,|$)", "", parameters))
+                files_of.setdefault((name, types), set()).add(str(path.relative_to(ROOT)))
+        twice = {name: sorted(files) for (name, _), files in files_of.items() if len(files) > 1 and not name.startswith("TEST")}
+        assert not twice, f"give one of each pair another name: {twice}"
+        n_found += len(files_of)
+    assert n_found > 300
+
+
 def test_the_rules_see_something():
     assert any(t.startswith("deal.II/") for _, _, t in includes()) and any(t.startswith("vtk") for _, _, t in includes())

@@ -37,12 +37,12 @@ struct Plate {
   MeshFile file;
 };
 
-Quantities solved(ProblemSpec const& spec) {
+Quantities solved_inside(ProblemSpec const& spec) {
   Discretization discretization(spec);
   return discretization.quantities(solve(discretization));
 }
 
-double sum_of(Quantities const& q) {
+double sum_of_surfaces(Quantities const& q) {
   double sum = 0;
   for (auto const& [id, boundary] : q.boundaries)
     sum += boundary.flux;
@@ -61,7 +61,7 @@ TEST(InnerSurface, AnElectrodeHoldsItsValue) {
   for_meshes([&](int order, int refinements) {
     ProblemSpec spec = plate.problem(order, refinements);
     spec.boundary = {dirichlet("0", {left, right}), dirichlet("1", {inner}), neumann("0")};
-    Quantities const q = solved(spec);
+    Quantities const q = solved_inside(spec);
     EXPECT_NEAR(q.energy, 1, 1e-12) << "order " << order << ", " << refinements << " refinements";
     EXPECT_NEAR(q.boundaries.at(inner).flux, -2, 1e-11);  // what leaves the domain there
     EXPECT_NEAR(q.boundaries.at(inner).area, 1, 1e-12);
@@ -100,10 +100,10 @@ TEST(InnerSurface, AnElectrodeThatEndsInsideIsInBalance) {
     ProblemSpec spec = plate.problem(order, refinements);
     spec.coefficient = {{1, {"1 + x"}}, {2, {"3"}}};
     spec.boundary = {dirichlet("0", {left}), dirichlet("1", {inner}), neumann("0")};
-    Quantities const q = solved(spec);
+    Quantities const q = solved_inside(spec);
     EXPECT_NEAR(q.boundaries.at(inner).flux, -2 * q.energy, 1e-11);
     EXPECT_NEAR(q.boundaries.at(inner).area, 0.5, 1e-12);
-    EXPECT_NEAR(sum_of(q), 0, 1e-11);
+    EXPECT_NEAR(sum_of_surfaces(q), 0, 1e-11);
     // Beside it, the electrode is not there.
     Discretization discretization(spec);
     auto const u = solve(discretization);
@@ -143,7 +143,7 @@ TEST(InnerSurface, ASourceOnItCountsInAPureNeumannProblem) {
   Plate const plate;
   ProblemSpec spec = plate.problem(1, 0);
   spec.boundary = {neumann("3", {inner}), neumann("-1.5", {left, right}), neumann("0", {0, below_die, below_board})};
-  Quantities const q = solved(spec);
+  Quantities const q = solved_inside(spec);
   EXPECT_NEAR(q.max - q.min, 1.5, 1e-11);
   spec.boundary[1].value = "0";
   Discretization incompatible(spec);
@@ -234,7 +234,7 @@ TEST(InnerSurface, OtherConditionsAreRefused) {
   expect(periodic, "inside the mesh");
   // `all` never means it.
   spec.boundary = {dirichlet("1")};
-  Quantities const q = solved(spec);
+  Quantities const q = solved_inside(spec);
   EXPECT_NEAR(q.surfaces.at(inner).flux, 0, 1e-12);
 }
 

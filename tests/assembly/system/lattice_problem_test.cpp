@@ -58,7 +58,7 @@ void expect_equal(ProblemSpec const& spec, Format format = Format::half_cds) {
   EXPECT_NEAR(system.source().sum, expected.integral_f, 1e-12 * (1 + system.source().absolute));
 }
 
-ProblemSpec problem_on(MeshSpec const& mesh) {
+ProblemSpec problem_on_lattices(MeshSpec const& mesh) {
   ProblemSpec spec;
   spec.mesh = mesh;
   spec.coefficient = {{-1, {"2 + sin(x + y)"}}};
@@ -73,7 +73,7 @@ TEST(LatticeProblem, IsTheAssembledSystemOnEveryGenerator) {
       continue;
     for (int const refinements : {2, 3}) {
       SCOPED_TRACE(name + " refined " + std::to_string(refinements) + " times");
-      ProblemSpec spec = problem_on(generator(name, refinements));
+      ProblemSpec spec = problem_on_lattices(generator(name, refinements));
       if (estimate(spec).mesh.cells > 20000)
         continue;
       expect_equal(spec);
@@ -82,11 +82,11 @@ TEST(LatticeProblem, IsTheAssembledSystemOnEveryGenerator) {
 }
 
 TEST(LatticeProblem, ConditionsOfAllTypesAndFilesWithMaterials) {
-  ProblemSpec shell = problem_on(generator("hyper_shell", 3, "0, 0, 0 : 0.5 : 1 : 6 : true"));
+  ProblemSpec shell = problem_on_lattices(generator("hyper_shell", 3, "0, 0, 0 : 0.5 : 1 : 6 : true"));
   shell.coefficient = {{-1, {"1 + x*x", "2", "3 + sin(z)"}}};
   shell.boundary = {dirichlet("y + z", {0}), robin("1 + x*x", "y", {1})};
   expect_equal(shell);
-  ProblemSpec cube = problem_on(generator("hyper_cube", 2, "0 : 1 : true"));
+  ProblemSpec cube = problem_on_lattices(generator("hyper_cube", 2, "0 : 1 : true"));
   cube.boundary = {dirichlet("y", {0}), robin("x", "y", {1, 2}), neumann("x*y", {3, 4}), dirichlet("1 + x", {5})};
   expect_equal(cube);
   cube.source = "0";
@@ -100,7 +100,7 @@ TEST(LatticeProblem, ConditionsOfAllTypesAndFilesWithMaterials) {
     MeshSpec mesh;
     mesh.file = entry.path().string();
     mesh.refinements = 2;
-    ProblemSpec spec = problem_on(mesh);
+    ProblemSpec spec = problem_on_lattices(mesh);
     if (estimate(spec).mesh.cells > 40000)
       continue;
     int factor = 1;
@@ -118,7 +118,7 @@ TEST(LatticeProblem, MatrixFreeOnEveryGeneratorInEveryOrder) {
     for (int order = 1; order <= 4; ++order)
       for (int refinements = 0; refinements <= 2; ++refinements) {
         SCOPED_TRACE(name + " refined " + std::to_string(refinements) + " times, order " + std::to_string(order));
-        ProblemSpec spec = problem_on(name == "box" ? box(3, 2, 1) : generator(name, refinements));
+        ProblemSpec spec = problem_on_lattices(name == "box" ? box(3, 2, 1) : generator(name, refinements));
         spec.mesh.refinements = refinements;
         spec.order = order;
         if (estimate(spec).mesh.dofs <= 6000)
@@ -127,7 +127,7 @@ TEST(LatticeProblem, MatrixFreeOnEveryGeneratorInEveryOrder) {
 }
 
 TEST(LatticeProblem, MatrixFreeOnBoxesWithConditionsOfAllTypes) {
-  ProblemSpec spec = problem_on(box(5, 1, 7));
+  ProblemSpec spec = problem_on_lattices(box(5, 1, 7));
   spec.boundary = {dirichlet("y", {0}), robin("x", "y", {1, 2}), neumann("x*y", {3, 4}), dirichlet("1 + x", {5})};
   for (spec.order = 1; spec.order <= 4; ++spec.order)
     expect_equal(spec, Format::matrix_free);
@@ -144,7 +144,7 @@ TEST(LatticeProblem, MatrixFreeOnFilesWithMaterials) {
     SCOPED_TRACE(entry.path().string());
     MeshSpec mesh;
     mesh.file = entry.path().string();
-    ProblemSpec spec = problem_on(mesh);
+    ProblemSpec spec = problem_on_lattices(mesh);
     int factor = 1;
     for (unsigned const material : estimate(spec).mesh.material_ids)
       spec.coefficient[static_cast<int>(material)] = {std::to_string(factor++) + " + x*x"};
@@ -157,7 +157,7 @@ TEST(LatticeProblem, MatrixFreeOnFilesWithMaterials) {
 
 /// The message names the place and the value, and is that of the assembly into CSR.
 TEST(LatticeProblem, BadDataAreReportedInTheSameWords) {
-  ProblemSpec spec = problem_on(generator("hyper_ball", 2));
+  ProblemSpec spec = problem_on_lattices(generator("hyper_ball", 2));
   spec.coefficient = {{-1, {"z - 0.9"}}};
   Discretization discretization(spec);
   std::string expected, found;
@@ -184,7 +184,7 @@ TEST(LatticeProblem, BadDataAreReportedInTheSameWords) {
   EXPECT_EQ(words(found), words(expected));
 }
 
-std::vector<double> values_at_nodes(std::int64_t n) {
+std::vector<double> numbers_at_nodes(std::int64_t n) {
   std::vector<double> u;
   for (std::int64_t i = 0; i < n; ++i)
     u.push_back(std::sin(0.37 * static_cast<double>(i * i % 1013)));
@@ -197,7 +197,7 @@ void expect_equal_answers(ProblemSpec spec) {
   Discretization const discretization(spec);
   auto const context = make_context(Backend::cpu);
   LatticeSolution const solution(*context, discretization.lattice_geometry());
-  std::vector<double> const u = values_at_nodes(discretization.summary().dofs);
+  std::vector<double> const u = numbers_at_nodes(discretization.summary().dofs);
   Quantities const expected = discretization.quantities(u);
   auto const found = solution.of_materials(u.data());
   ASSERT_EQ(found.size(), expected.materials.size());
@@ -232,7 +232,7 @@ TEST(LatticeProblem, ASolutionHasTheQuantitiesAndErrorsOfThisLayer) {
       if (name == "box")
         continue;
       SCOPED_TRACE(name + " refined " + std::to_string(refinements) + " times, order " + std::to_string(order));
-      ProblemSpec spec = problem_on(generator(name, refinements));
+      ProblemSpec spec = problem_on_lattices(generator(name, refinements));
       spec.order = order;
       if (order % 2 == 0)
         spec.coefficient = {{-1, {"1 + x*x", "2", "3 + sin(z)"}}};
@@ -244,14 +244,14 @@ TEST(LatticeProblem, ASolutionHasTheQuantitiesAndErrorsOfThisLayer) {
 TEST(LatticeProblem, ASolutionHasTheQuantitiesOfItsMaterials) {
   MeshFile file;
   file.add_block({0, 0, 0}, {2, 1, 1}, {4, 2, 2}, 0.1, [](double x, double y, double) { return x < 1 ? 2 : y < 0.5 ? 1 : 5; });
-  ProblemSpec spec = problem_on(file.spec());
+  ProblemSpec spec = problem_on_lattices(file.spec());
   spec.coefficient = {{1, {"2"}}, {2, {"1 + x"}}, {5, {"1", "2 + y", "3"}}};
   for (spec.order = 1; spec.order <= 3; ++spec.order)
     for (spec.mesh.refinements = 0; spec.mesh.refinements <= 2; spec.mesh.refinements += 2)
       if (estimate(spec).mesh.dofs <= 20000)
         expect_equal_answers(spec);
   // Cells of one lattice with several materials.
-  ProblemSpec cut = problem_on(generator("hyper_ball", 2));
+  ProblemSpec cut = problem_on_lattices(generator("hyper_ball", 2));
   cut.mesh.regions = {{"side", "x > 0.2"}};
   cut.coefficient = {{-1, {"2 + x"}}};
   cut.coefficient_of_name = {{"side", {"5"}}};
@@ -261,13 +261,13 @@ TEST(LatticeProblem, ASolutionHasTheQuantitiesOfItsMaterials) {
 /// As ranks ask: each of its own cells, whose unknowns are among those around its rows.
 TEST(LatticeProblem, QuantitiesOfPartsAddUpToThoseOfTheWhole) {
   for (int order = 1; order <= 4; ++order) {
-    ProblemSpec spec = problem_on(generator("hyper_ball", order < 3 ? 1 : 0));
+    ProblemSpec spec = problem_on_lattices(generator("hyper_ball", order < 3 ? 1 : 0));
     spec.order = order;
     spec.coefficient = {{-1, {"1 + x*x", "2", "3 + sin(z)"}}};
     spec.source = "x";
     spec.boundary = {dirichlet("y")};
     Discretization const whole(spec);
-    std::vector<double> const u = values_at_nodes(whole.summary().dofs);
+    std::vector<double> const u = numbers_at_nodes(whole.summary().dofs);
     auto const context = make_context(Backend::cpu);
     auto const expected = LatticeSolution(*context, whole.lattice_geometry()).of_materials(u.data()).front();
     BoundaryFlux const of_boundary = whole.quantities(u).boundaries.begin()->second;

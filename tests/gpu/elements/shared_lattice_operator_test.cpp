@@ -119,7 +119,7 @@ RankOperator rank_operator(SharedMesh const& which, LatticeReference const& of, 
   return result;
 }
 
-double entry(std::int64_t i) {
+double sine_of(std::int64_t i) {
   return std::sin(static_cast<double>(7 * i % 1001));
 }
 
@@ -130,7 +130,7 @@ void test_products(SharedMesh const& which, LatticeReference const& of, Communic
   auto const n = static_cast<std::size_t>(csr.n_rows);
   std::vector<double> x(n), expected(n, 0.0), size(n, 0.0), diagonal(n);
   for (std::size_t i = 0; i < n; ++i)
-    x[i] = entry(static_cast<std::int64_t>(i));
+    x[i] = sine_of(static_cast<std::int64_t>(i));
   double dot_of_whole = 0;
   for (std::size_t i = 0; i < n; ++i) {
     for (auto e = static_cast<std::size_t>(csr.row_ptr[i]); e < static_cast<std::size_t>(csr.row_ptr[i + 1]); ++e) {

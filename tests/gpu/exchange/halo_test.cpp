@@ -16,7 +16,7 @@ namespace poisson::testing {
 
 namespace {
 
-std::vector<double> numbers(std::int64_t n, double first = 0) {
+std::vector<double> counted(std::int64_t n, double first = 0) {
   std::vector<double> result;
   for (std::int64_t i = 0; i < n; ++i)
     result.push_back(first + static_cast<double>(i));
@@ -51,7 +51,7 @@ TYPED_TEST(HaloKernels, PackAndPutSeveralVectors) {
   std::int64_t const n = std::ssize(listed), step = 300;
   for (bool const has_list : {true, false})
     for (int const vectors : {1, 2, 14}) {
-      std::vector<double> const x = numbers(vectors * step);
+      std::vector<double> const x = counted(vectors * step);
       std::vector<double> message(static_cast<std::size_t>(vectors * n)), put(x.size(), -1.0);
       for (std::int64_t i = 0; i < n; ++i)
         for (int v = 0; v < vectors; ++v) {
@@ -109,7 +109,7 @@ TEST(Halo, PutsGhostsBehindOwnEntries) {
   constexpr int size = 4, without_rows = 2;
   ThreadRanks::run(size, [&](Communicator& ranks) {
     auto const context = make_context(Backend::cpu);
-    auto const entries = [](int rank) { return numbers(rank == without_rows ? 0 : 3, 10.0 * rank); };
+    auto const entries = [](int rank) { return counted(rank == without_rows ? 0 : 3, 10.0 * rank); };
     std::vector<RankNeighbor> neighbors;
     std::vector<double> expected = entries(ranks.rank());
     for (int other = 0; other < size && ranks.rank() != without_rows; ++other)
@@ -180,8 +180,8 @@ TEST(WholeVector, IsTheSameOnAllRanks) {
       std::vector<std::int32_t> places;
       for (std::int64_t i = 0; i < first.back(); ++i)
         places.push_back(static_cast<std::int32_t>(first.back() - 1 - i));
-      std::vector<double> const rows = numbers(2 * ranks.rank(), static_cast<double>(first[me]));
-      std::vector<double> all(places.size()), taken(rows.size()), expected = numbers(first.back());
+      std::vector<double> const rows = counted(2 * ranks.rank(), static_cast<double>(first[me]));
+      std::vector<double> all(places.size()), taken(rows.size()), expected = counted(first.back());
       WholeVector<double>(*context, ranks, first).gather(rows.data(), all.data());
       EXPECT_EQ(all, expected);
       std::reverse(expected.begin(), expected.end());

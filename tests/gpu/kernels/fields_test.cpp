@@ -21,7 +21,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<double> numbers(std::int64_t n, double scale = 1) {
+std::vector<double> scaled_numbers(std::int64_t n, double scale = 1) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < n; ++i)
     values.push_back(scale * std::sin(static_cast<double>(3 * i + 1)) * std::exp(static_cast<double>(i % 7) - 3));
@@ -44,7 +44,7 @@ TYPED_TEST_SUITE(Fields, Backends, BackendNames);
 TYPED_TEST(Fields, Norms) {
   for (std::int64_t const n : {0, 1, 31, 1000, 70001})
     for (double const scale : {1.0, 1e-200, 1e200}) {
-      std::vector<double> const values = numbers(n, scale);
+      std::vector<double> const values = scaled_numbers(n, scale);
       long double sum = 0;
       for (double const value : values)
         sum += static_cast<long double>(value) * static_cast<long double>(value);
@@ -67,7 +67,7 @@ TYPED_TEST(Fields, NormsWithTheWeightsOfADiagonal) {
 
 TYPED_TEST(Fields, LargestAndFirstNotFinite) {
   for (std::int64_t const n : {1, 500, 70001}) {
-    std::vector<double> values = numbers(n);
+    std::vector<double> values = scaled_numbers(n);
     values.back() = -100;
     EXPECT_EQ(largest_of(*this->context, n, uploaded(*this->context, values).data()), 100);
     EXPECT_EQ(first_not_finite(*this->context, n, uploaded(*this->context, values).data()), n);
@@ -84,7 +84,7 @@ TYPED_TEST(Fields, LargestAndFirstNotFinite) {
 }
 
 TYPED_TEST(Fields, ScaleByAPowerOfTwo) {
-  std::vector<double> const values = numbers(1000);
+  std::vector<double> const values = scaled_numbers(1000);
   Array<double> x = uploaded(*this->context, values);
   for (int const exponent : {3, -700, 701, -1000, 996}) {  // which together are none
     this->kernels().scale(*this->context, x.size(), exponent, x.data(), x.data());
@@ -151,7 +151,7 @@ TYPED_TEST(Fields, RightHandSideIsCopiedOnlyWhereItChanges) {
 }
 
 TYPED_TEST(Fields, EntriesAtPlaces) {
-  std::vector<double> const values = numbers(1000);
+  std::vector<double> const values = scaled_numbers(1000);
   std::vector<std::int32_t> const places{999, 0, 17, 17, 3};
   for (bool const on_backend : {false, true}) {
     Field const x = on_backend ? Field(uploaded(*this->context, values)) : Field(HostVector<double>(values.begin(), values.end()));

@@ -50,7 +50,7 @@ struct Solved {
   Columns x, x_low;
 };
 
-std::vector<double> downloaded(Array<double> const& x) {
+std::vector<double> brought_back(Array<double> const& x) {
   std::vector<double> host(static_cast<std::size_t>(x.size()));
   x.download(std::span<double>(host));
   return host;
@@ -61,8 +61,8 @@ Solved solve_one_by_one(MultiPrecisionOperator const& a, Columns const& b, Solve
   for (std::vector<double> const& column : b) {
     Array<double> x, x_low;
     solved.results.push_back(solve(a, Array<double>(a.context(), std::span<double const>(column)), x, x_low, options));
-    solved.x.push_back(downloaded(x));
-    solved.x_low.push_back(downloaded(x_low));
+    solved.x.push_back(brought_back(x));
+    solved.x_low.push_back(brought_back(x_low));
   }
   return solved;
 }
@@ -74,8 +74,8 @@ Solved solve_at_once(MultiPrecisionOperator const& a, Columns const& b, SolverOp
   Solved solved;
   solved.results = solve_block(a, of_b, x, x_low, options, at_once);
   for (std::size_t j = 0; j < b.size(); ++j) {
-    solved.x.push_back(downloaded(x[j]));
-    solved.x_low.push_back(downloaded(x_low[j]));
+    solved.x.push_back(brought_back(x[j]));
+    solved.x_low.push_back(brought_back(x_low[j]));
   }
   return solved;
 }
