@@ -96,7 +96,12 @@ std::int64_t Outputs::bytes(OutputSizes sizes) const {
       sizes.largest_field = std::max(sizes.largest_field, bytes);
     };
     add(SolutionField::flux_points, 24 * sizes.unknowns);  // and while they are made, a number for each node
-    if (sizes.made.flux == 0)                              // the gradient is made as the flux is
+    if (config_.effective.has_periodic()) {                // u of two other problems, and the fluxes
+      fields += 2 * 8 * sizes.unknowns;
+      if (sizes.made.flux == 0)
+        fields += 2 * 24 * sizes.cells;
+    }
+    if (sizes.made.flux == 0)  // the gradient is made as the flux is
       add(SolutionField::gradient, 24 * sizes.cells);
     std::int64_t const nodes = config_.problem.order + 1;
     if (config_.is_box() && lists_nodes(config_)) {

@@ -6,6 +6,7 @@
 #include "app/launch/team.hpp"
 #include "app/results/run_log.hpp"
 #include "app/results/solution_fields.hpp"
+#include "gpu/core/field.hpp"
 #include "output/grid.hpp"
 
 #include <cstddef>
@@ -16,9 +17,13 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace poisson::app {
+
+/// Solutions of other problems on the same mesh, at the unknowns of Domain::around, each with what its fields' names end in.
+using OtherSolutions = std::vector<std::pair<std::string, Field>>;
 
 /// A solution, from which outputs are made.
 struct Solution {
@@ -29,6 +34,7 @@ struct Solution {
   bool finite = false;  ///< u is finite, on all ranks
   /// On the first rank, at requested_points: null outside of the mesh. Empty if they were not evaluated.
   std::vector<assembly::PointValues const*> at_points{};
+  OtherSolutions others{};                    ///< their u and flux are in the file for ParaView, too
   std::optional<SolutionOutput> own_cells{};  ///< while outputs take fields; none on a rank without cells
 
   /// The nodes and cells of own_cells, and their fields; empty where there are none.

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <functional>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -152,6 +153,12 @@ std::optional<SolutionOutput> solution_output(Solution const& solution, RunConfi
               own.fields(solution.u.host_of_own_cells(), places, {with_flux, config.output.writes(SolutionField::gradient), true})};
     if (!flux.empty())
       result->fields.flux_points = std::move(flux);
+    for (auto const& [name, u] : solution.others) {
+      std::span<double const> values = u.host();
+      if (!solution.mesh.is_whole())
+        values = result->values_of_others.emplace_back(solution.mesh.of_own_cells(values));
+      result->of_others.push_back(own.fields(values, places, {false, false, true}));
+    }
   });
   return result;
 }

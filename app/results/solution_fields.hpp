@@ -30,6 +30,8 @@ void load_libraries(RunConfig const& config);
 struct SolutionOutput {
   assembly::OutputMesh nodes;
   assembly::SolutionFields fields;
+  std::vector<assembly::SolutionFields> of_others{};   ///< those of Solution::others
+  std::vector<HostVector<double>> values_of_others{};  ///< on several ranks, of which these are made
 };
 /// That of own cells; none on a rank without cells. Collective. Throws InputError where `exact` is not finite.
 [[nodiscard]] std::optional<SolutionOutput> solution_output(Solution const& solution, RunConfig const& config);

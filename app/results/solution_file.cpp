@@ -17,18 +17,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The fields of a file or a piece: those that the configuration asks for. `fields` outlive the result.
+/// The fields of a file or a piece: those that the configuration asks for. The solution outlives the result.
 struct PieceFields {
   std::vector<output::Field> points, cells;
 };
-PieceFields solution_fields(assembly::SolutionFields const& f, RunConfig const& config) {
+PieceFields solution_fields(Solution const& solution, RunConfig const& config) {
+  assembly::SolutionFields const& f = solution.fields();
   PieceFields result;
   auto const add = [&]<class T>(std::vector<output::Field>& fields, SolutionField field, int components,
-                                assembly::FieldValues<T> const& values) {
+                                assembly::FieldValues<T> const& values, std::string const& end = "") {
     if (!config.output.writes(field) || values.empty())
       return;
     output::Field& to = fields.emplace_back();
-    to.name = field == SolutionField::u ? config.output.name : std::string(name_of(field));
+    to.name = (field == SolutionField::u ? config.output.name : std::string(name_of(field))) + end;
     to.components = components;
     if (values.fill())
       to.n_made = static_cast<std::int64_t>(values.size());
@@ -50,6 +51,12 @@ PieceFields solution_fields(assembly::SolutionFields const& f, RunConfig const& 
   add(result.cells, SolutionField::coefficient, f.coefficient_components, f.coefficient);
   add(result.cells, SolutionField::flux, 3, f.flux);
   add(result.cells, SolutionField::gradient, 3, f.gradient);
+  for (std::size_t i = 0; i < solution.own_cells->of_others.size(); ++i) {
+    assembly::SolutionFields const& other = solution.own_cells->of_others[i];
+    std::string const end = "_" + solution.others[i].first;
+    add(result.points, SolutionField::u, 1, other.u, end);
+    add(result.cells, SolutionField::flux, 3, other.flux, end);
+  }
   return result;
 }
 
@@ -103,7 +110,7 @@ public:
     team.together([&] {
       if (!solution.own_cells)
         return;
-      fields = solution_fields(solution.fields(), config_);
+      fields = solution_fields(solution, config_);
       mesh = solution.cells();
     });
     auto const attempt = [&](auto const& write) {

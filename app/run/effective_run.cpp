@@ -10,7 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,11 +26,11 @@ std::size_t index_of(Direction direction) {
   return static_cast<std::size_t>(direction);
 }
 
-/// u of own rows in one of the problems, and the forces there, f - A u of all unknowns.
+/// The solutions of periodic problems and their forces, f - A u of all unknowns, at own rows.
 struct OfProblem {
   HostVector<double> u, forces;
 };
-using OfProblems = std::array<OfProblem, 3>;
+using Column = std::array<double, 3>;  ///< of a tensor
 
 class EffectiveRun {
 public:
@@ -44,27 +45,35 @@ public:
     EffectiveSpec const& spec = parts_.config.effective;
     add_solve(spec.has_periodic(), first_, record.status, record.result, record.residual_true);
     if (spec.has_periodic())
-      result.periodic = tensor_of(periodic_problems(), true);
+      solve_periodic(result.periodic.emplace());
     if (spec.has_fixed())
-      result.fixed = tensor_of(fixed_problems(), false);
+      solve_fixed(result.fixed.emplace());
     result.solves = std::move(solves_);
     return result;
   }
 
 private:
   /// The coordinate along one axis, from the middle of the box, of the unknowns around.
-  [[nodiscard]] HostVector<double> coordinate(Direction direction) const {
+  [[nodiscard]] HostVector<double> coordinate(Domain const& mesh, Direction direction) const {
     std::size_t const d = index_of(direction);
     assembly::MeshSpec const& box = parts_.config.problem.mesh;
     double const middle = box.origin[d] + box.extent[d] / 2;
-    HostVector<double> x(parts_.mesh.n_around());
+    HostVector<double> x(mesh.n_around());
     for (std::size_t i = 0; i < x.size(); ++i)
-      x[i] = parts_.mesh.around->point(static_cast<std::int64_t>(i))[d] - middle;
+      x[i] = mesh.around->point(static_cast<std::int64_t>(i))[d] - middle;
     return x;
   }
 
-  [[nodiscard]] OfProblem of_problem(System const& system, Domain const& mesh, FieldPair const& u) const {
-    return {mesh.of_own_rows(u.high.host()), system.forces(u)};
+  /// What forces do along a displacement of own rows, over the volume.
+  [[nodiscard]] double mean_of(std::span<double const> forces, std::span<double const> displacement) const {
+    return -sum_over(parts_.team.communicator(), assembly::ordered_dot(displacement, forces)) / volume_;
+  }
+
+  [[nodiscard]] Column fluxes_of(Domain const& mesh, std::span<double const> forces) const {
+    Column fluxes{};
+    for (Direction const direction : directions)
+      fluxes[index_of(direction)] = mean_of(forces, mesh.of_own_rows(coordinate(mesh, direction)));
+    return fluxes;
   }
 
   void add_solve(bool periodic, Direction direction, SolverStatus status, SolverResult const& solved, double residual_true) {
@@ -79,18 +88,15 @@ private:
   }
 
   /// u = (the coordinate) + C d, where d makes up for the forces of the coordinate.
-  OfProblems periodic_problems() {
-    OfProblems problems;
+  void solve_periodic(EffectiveTensor& tensor) {
     std::vector<FieldPair> u;
     std::vector<Array<double>> b;
     std::vector<Direction> others;
     for (Direction const direction : directions) {
-      if (direction == first_) {
-        problems[index_of(direction)] = of_problem(parts_.system, parts_.mesh, parts_.u);
+      if (direction == first_)
         continue;
-      }
       others.push_back(direction);
-      u.push_back({Field(coordinate(direction)), {}});
+      u.push_back({Field(coordinate(parts_.mesh, direction)), {}});
       Field r = parts_.system.residual(u.back());
       if (auto const held = parts_.system.held())
         r.change_on_host()[*held] = 0;
@@ -103,24 +109,49 @@ private:
       if (!x.low.empty())
         parts_.system.correct(x.low, 1, u[i]);
       add_solve(true, others[i], result.status, result, residual_true);
-      problems[index_of(others[i])] = of_problem(parts_.system, parts_.mesh, u[i]);
     }
-    return problems;
+    std::array<OfProblem, 3> problems;
+    auto const set = [&](Direction direction, FieldPair const& solution) {
+      problems[index_of(direction)] = {parts_.mesh.of_own_rows(solution.high.host()), parts_.system.forces(solution)};
+    };
+    set(first_, parts_.u);
+    for (std::size_t i = 0; i < others.size(); ++i)
+      set(others[i], u[i]);
+    for (std::size_t j = 0; j < 3; ++j) {
+      Column const fluxes = fluxes_of(parts_.mesh, problems[j].forces);
+      for (std::size_t i = 0; i < 3; ++i) {
+        tensor.by_flux[i][j] = fluxes[i];
+        tensor.by_energy[i][j] = mean_of(problems[j].forces, problems[i].u);
+      }
+    }
+    judge(tensor, true);
+    for (std::size_t i = 0; i < others.size() && parts_.others != nullptr; ++i)
+      parts_.others->emplace_back(name_of(others[i]), std::move(u[i].high));
   }
 
-  OfProblems fixed_problems() {
+  void solve_fixed(EffectiveTensor& tensor) {
+    for (Direction const direction : directions)
+      if (direction == first_ && !parts_.config.effective.has_periodic())
+        set_fixed(tensor, direction, parts_.system, parts_.mesh, parts_.u);
     if (parts_.frees_matrix)
       static_cast<void>(parts_.solver.take_matrix());
-    OfProblems problems;
     for (Direction const direction : directions)
-      problems[index_of(direction)] = direction == first_ && !parts_.config.effective.has_periodic()
-                                          ? of_problem(parts_.system, parts_.mesh, parts_.u)
-                                          : fixed_problem(direction);
-    return problems;
+      if (direction != first_ || parts_.config.effective.has_periodic())
+        solve_fixed_along(direction, tensor);
+    judge(tensor, false);
+  }
+
+  void set_fixed(EffectiveTensor& tensor, Direction direction, System const& system, Domain const& mesh, FieldPair const& u) const {
+    HostVector<double> const forces = system.forces(u);
+    Column const fluxes = fluxes_of(mesh, forces);
+    std::size_t const j = index_of(direction);
+    for (std::size_t i = 0; i < 3; ++i)
+      tensor.by_flux[i][j] = fluxes[i];
+    tensor.by_energy[j][j] = mean_of(forces, mesh.of_own_rows(u.high.host()));
   }
 
   /// A run of its own, but for the backend.
-  OfProblem fixed_problem(Direction direction) {
+  void solve_fixed_along(Direction direction, EffectiveTensor& tensor) {
     RunConfig config = parts_.config;
     set_effective_problem(config, false, direction);
     Team& team = parts_.team;
@@ -147,30 +178,19 @@ private:
     of_run.device_peak_bytes = std::max(of_run.device_peak_bytes, log.record.device_peak_bytes);
     log.record.result.reason = log.record.reason;
     add_solve(false, direction, log.record.status, log.record.result, log.record.residual_true);
-    FieldPair const u{system->reconstruct(std::move(x.high)), {}};
-    return of_problem(*system, mesh, u);
+    set_fixed(tensor, direction, *system, mesh, {system->reconstruct(std::move(x.high)), {}});
   }
 
-  [[nodiscard]] EffectiveTensor tensor_of(OfProblems const& problems, bool periodic) const {
-    Communicator& ranks = parts_.team.communicator();
-    EffectiveTensor result;
-    for (std::size_t i = 0; i < 3; ++i) {
-      HostVector<double> const x = parts_.mesh.of_own_rows(coordinate(directions[i]));
-      for (std::size_t j = 0; j < 3; ++j) {
-        HostVector<double> const& forces = problems[j].forces;
-        result.by_flux[i][j] = -sum_over(ranks, assembly::ordered_dot(x, forces)) / volume_;
-        if (periodic || i == j)
-          result.by_energy[i][j] = -sum_over(ranks, assembly::ordered_dot(problems[i].u, forces)) / volume_;
-      }
-    }
-    // As for the balance of a run: what the tolerance lets through, times what a contrast of k makes of it.
-    double const allowed = std::max(1e-6, 1e3 * parts_.solver.log().record.solver.tolerance), found = result.difference();
+  /// Warns where fluxes and energies differ by more than the tolerance lets through, times what a contrast of k makes of it: as for
+  /// the balance of a run.
+  void judge(EffectiveTensor const& tensor, bool periodic) const {
+    RunLog& log = parts_.solver.log();
+    double const allowed = std::max(1e-6, 1e3 * log.record.solver.tolerance), found = tensor.difference();
     if (!(found <= allowed))
-      parts_.solver.log().warn("analysis.effective: the tensors by fluxes and by energies, with " +
-                               std::string(periodic ? "periodic" : "fixed") + " conditions, differ by " + number_text(found) +
-                               " of the largest entry: entries are right to about that; ask for a smaller solver.tolerance, or "
-                               "for solver.precision: refined");
-    return result;
+      log.warn("analysis.effective: the tensors by fluxes and by energies, with " + std::string(periodic ? "periodic" : "fixed") +
+               " conditions, differ by " + number_text(found) +
+               " of the largest entry: entries are right to about that; ask for a smaller solver.tolerance, or for "
+               "solver.precision: refined");
   }
 
   EffectiveParts const& parts_;

@@ -4,6 +4,7 @@
 #include "app/domain/domain.hpp"
 #include "app/launch/run_options.hpp"
 #include "app/launch/team.hpp"
+#include "app/results/output.hpp"
 #include "app/run/run_device.hpp"
 #include "app/run/system.hpp"
 #include "app/run/system_solver.hpp"
@@ -23,7 +24,8 @@ struct EffectiveParts {
   RunDevice& device;
   FieldPair const& u;  ///< the solution, at the unknowns of mesh.around
   assembly::Quantities const& quantities;
-  bool frees_matrix;  ///< nobody needs that of the run any more
+  bool frees_matrix;       ///< nobody needs that of the run any more
+  OtherSolutions* others;  ///< gets those of the other periodic problems, at the unknowns of mesh.around; null: nobody needs them
 };
 
 /// Solves the other problems of analysis.effective, and gives the tensor from all of them. Periodic ones have the matrix of the run

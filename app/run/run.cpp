@@ -218,6 +218,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     bool const finite = !any_of_ranks(team.communicator(), !is_finite(u.around().high));
     std::vector<assembly::PointValues> at_points;
     std::vector<assembly::PointValues const*> for_outputs;
+    OtherSolutions others;
+    bool const shows_others = config.output.writes(SolutionField::u) || config.output.writes(SolutionField::flux);
     log.unless_interrupted("while quantities and errors were computed", [&] {
       record.clock.time(Stage::verify, [&] {
         if (finite) {
@@ -230,12 +232,13 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
               solver, system->rhs(), solution, system->pure_neumann(), [&] { return range_of_k(team, u); }, quantities);
           at_points = points.values(u);
           if (config.effective.is_asked())
-            record.effective = record.status != SolverStatus::converged
-                                   ? expected_effective(config, mesh.whole)
-                                   : record.clock.time(Stage::analysis, [&] {
-                                       return effective_of_run({config, options, mesh, team, *system, solver, device, u.around(),
-                                                                quantities, config.analysis.empty() && !keeps_matrix});
-                                     });
+            record.effective =
+                record.status != SolverStatus::converged
+                    ? expected_effective(config, mesh.whole)
+                    : record.clock.time(Stage::analysis, [&] {
+                        return effective_of_run({config, options, mesh, team, *system, solver, device, u.around(), quantities,
+                                                 config.analysis.empty() && !keeps_matrix, shows_others ? &others : nullptr});
+                      });
           team.on_first([&] {
             record.quantities = quantity_table(config, mesh.whole, quantities, record.integral_f, at_points, record.effective);
             warn(warnings_of_quantities(config, record.quantities, record.effective && record.effective->is_solved()));
@@ -250,7 +253,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     });
     if (u.box() == nullptr)  // of other meshes it holds the coordinates of all nodes
       u.set_elements(nullptr, device.context());
-    Solution solution{mesh, team, record, u, finite, std::move(for_outputs)};
+    Solution solution{mesh, team, record, u, finite, std::move(for_outputs), std::move(others)};
     results.output(
         log, [&](std::filesystem::path const& folder) { outputs.make(solution, folder); },
         [&](ResultsDirectory& directory) { outputs.write(solution, log, directory); });

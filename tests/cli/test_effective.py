@@ -258,6 +258,38 @@ def test_a_sweep_and_a_sample(poisson):
     assert 1 < statistics["effective.yy"]["mean"] < 1.5 and statistics["effective.yy"]["deviation"] > 0
 
 
+@ranks.pytestmark
+@pytest.mark.parametrize("mesh, order", [("extent: [1, 2, 0.5]", 1), ("extent: [1, 2, 0.5], growth: [1.2, 1, 0.9]", 2)])
+@pytest.mark.parametrize("n", [1, 2])
+def test_the_file_has_all_three_solutions(poisson, mesh, order, n):
+    """The mean of a flux over the cells is a column of the tensor, and u_y grows along y."""
+    from vtkmodules.util.numpy_support import vtk_to_numpy
+    from vtkmodules.vtkIOXML import vtkXMLPImageDataReader, vtkXMLPRectilinearGridReader
+    from vtkmodules.vtkIOXML import vtkXMLImageDataReader, vtkXMLRectilinearGridReader
+
+    text = varied(4, (1, 2, 0.5)).replace("extent: [1, 2, 0.5]", mesh) + f"  element: {{order: {order}}}\n"
+    words = ("run", poisson.write(text + "output: {picture: false, report: false}\nanalysis: {effective: {conditions: periodic}}\n"), "--quiet", "--output", "out")
+    on_ranks(poisson, n, *words)
+    found = poisson.record()["effective"]["tensor"]
+    grids = {1: (vtkXMLImageDataReader, vtkXMLRectilinearGridReader), 2: (vtkXMLPImageDataReader, vtkXMLPRectilinearGridReader)}
+    reader = grids[n][order - 1]()
+    reader.SetFileName(str(poisson.directory / "out" / ("solution." + "p" * (n - 1) + ("vti" if order == 1 else "vtr"))))
+    reader.Update()
+    data = reader.GetOutput()
+    points, cells = data.GetPointData(), data.GetCellData()
+    low, high = np.array(data.GetBounds())[::2], np.array(data.GetBounds())[1::2]
+    at = np.array([data.GetPoint(i) for i in range(data.GetNumberOfPoints())])
+    u = vtk_to_numpy(points.GetArray("u_y"))
+    for corner in itertools.product((0, 1), repeat=2):
+        line = [np.argmin(np.abs(at - np.where([corner[0], side, corner[1]], high, low)).sum(axis=1)) for side in (0, 1)]
+        assert u[line[1]] - u[line[0]] == pytest.approx(2, rel=1e-9)
+    if order == 1:  # where the flux in the middle of a cell is the mean of its own
+        for j, name in enumerate(("flux", "flux_y", "flux_z")):
+            assert -vtk_to_numpy(cells.GetArray(name)).mean(axis=0) == pytest.approx([row[j] for row in found], rel=1e-8, abs=1e-9)
+    else:
+        assert {cells.GetArrayName(i) for i in range(cells.GetNumberOfArrays())} >= {"flux", "flux_y", "flux_z"}
+
+
 def test_quantities_of_ones_own(poisson):
     effective(poisson, LAMINATE % ("growth: [1, 1, 1]", "x < 0"), "output.quantities={anisotropy: effective.yy / effective.xx}")
     assert poisson.record()["quantities"]["anisotropy"] == pytest.approx(2.5 / 1.6, rel=1e-9)
