@@ -193,6 +193,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   mesh.only_csr = points != spec.order + 1 || counts.shape_order > spec.order;
   mesh.gauss_points = points;
   mesh.n_diagonals = counts.box ? count_box_diagonals(*counts.box, spec.order) : 0;
+  mesh.left_out = counts.left_out;
   mesh.low = counts.low;
   mesh.high = counts.high;
   mesh.quality = counts.quality;
@@ -295,6 +296,36 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
 
 }  // namespace
 
+namespace {
+
+bool is_zero(std::string const& text, std::string const& key, ProblemSpec const& spec) {
+  Function const function(text, key, spec.names());
+  return function.is_constant() && function({}) == 0;
+}
+
+ConditionEffects effects_of(ProblemSpec const& spec) {
+  ConditionEffects effects;
+  for (std::size_t i = 0; i < spec.boundary.size(); ++i) {
+    BoundaryCondition const& condition = spec.boundary[i];
+    std::string const key = "problem.boundary[" + std::to_string(i) + "]";
+    auto& of = effects.list.emplace_back();
+    of.all_ids = condition.all_ids;
+    of.ids = condition.ids;
+    of.names = condition.names;
+    of.fixes = condition.type == BoundaryType::dirichlet ||
+               (condition.type == BoundaryType::robin && !is_zero(condition.alpha, key + ".alpha", spec));
+    of.binds = condition.type == BoundaryType::periodic || (!of.fixes && !is_zero(condition.value, key + ".value", spec));
+  }
+  effects.has_source = !spec.point_sources.empty() || !spec.line_sources.empty() || !is_zero(spec.source, "problem.source", spec);
+  for (auto const& [material, text] : spec.source_of_material)
+    effects.has_source |= !is_zero(text, "problem.source[" + std::to_string(material) + "]", spec);
+  for (auto const& [name, text] : spec.source_of_name)
+    effects.has_source |= !is_zero(text, "problem.source." + name, spec);
+  return effects;
+}
+
+}  // namespace
+
 struct CheckedProblem::Impl {
   explicit Impl(ProblemSpec of) : Impl(std::move(of), std::nullopt) {}
   /// `known`: of another process, which has made the mesh.
@@ -310,6 +341,8 @@ struct CheckedProblem::Impl {
       return predict_counts(spec.mesh);
     }
     prepare_for(spec.mesh);
+    if (spec.mesh.has_void())
+      spec.mesh.conditions = effects_of(spec);
     held.before = host_bytes_held();
     coarse = open_coarse_mesh(spec.mesh, spec.names());
     held.after = host_bytes_held();

@@ -52,6 +52,7 @@ struct MeshSummary {
   std::set<unsigned> inner_ids;                             ///< of surfaces inside the mesh
   std::set<unsigned> conditioned_surfaces;                  ///< of these: those that have values of u, or sources
   IdGroups boundary_groups, material_groups, inner_groups;  ///< those that have names, or parts
+  LeftOut left_out;                                         ///< as MeshCounts
   std::array<double, 3> low{}, high{};                      ///< corners of the box around the vertices of the unrefined mesh
   std::optional<CellQuality> quality;                       ///< of a mesh file
   std::optional<SurfaceFit> surface;                        ///< of a file that is a surface

@@ -42,6 +42,20 @@ struct BoxPart {
   [[nodiscard]] std::int64_t n_cells() const { return cells[0] * cells[1] * cells[2]; }
 };
 
+/// What the conditions of a problem do on boundaries and surfaces, as far as their texts tell: by it parts of a mesh are left out
+/// that nothing fixes.
+struct ConditionEffects {
+  struct OfCondition {
+    bool all_ids = false;  ///< as BoundaryCondition, and so are:
+    std::vector<unsigned> ids;
+    std::vector<std::string> names;
+    bool fixes = false;  ///< u: Dirichlet values, or Robin's with alpha > 0
+    bool binds = false;  ///< what it touches must stay: periodic boundaries, and fluxes that enter
+  };
+  std::vector<OfCondition> list;
+  bool has_source = false;
+};
+
 /// A hexahedral mesh: the box, which may be that of an image, a generator of deal.II, or a file.
 struct MeshSpec {
   std::string generator = "box";  ///< "box", or a deal.II GridGenerator name
@@ -85,6 +99,8 @@ struct MeshSpec {
   /// Materials whose cells are not there, by names of the file or of regions, and by ids of the file.
   std::set<std::string> void_names{};
   std::set<int> void_ids{};
+  /// With void only: parts of what is left are left out, too, that no condition fixes, unless there is a source. None: nothing is.
+  std::optional<ConditionEffects> conditions{};
 
   [[nodiscard]] bool is_void(NamedPlace const& region) const { return region.is_void || void_names.contains(region.name); }
   /// Whether cells are taken out of the mesh: those of the unrefined mesh whose centre a void region holds, and whole materials.

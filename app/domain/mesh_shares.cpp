@@ -36,6 +36,11 @@ std::string packed(assembly::MeshCounts const& counts) {
   to.put(counts.shape_order);
   to.put(counts.quality);
   to.put(counts.surface);
+  to.put(counts.left_out);
+  to.put_set(counts.left_out_ids);
+  to.put(std::ssize(counts.left_out_names));
+  for (std::string const& name : counts.left_out_names)
+    to.put_list(name);
   return to.bytes;
 }
 
@@ -65,6 +70,13 @@ assembly::MeshCounts unpacked_counts(std::string const& bytes) {
   from.take(counts.shape_order);
   from.take(counts.quality);
   from.take(counts.surface);
+  from.take(counts.left_out);
+  from.take_set(counts.left_out_ids);
+  for (auto n = from.take<std::ptrdiff_t>(); n > 0; --n) {
+    std::string name;
+    from.take_list(name);
+    counts.left_out_names.insert(std::move(name));
+  }
   return counts;
 }
 

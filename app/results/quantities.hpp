@@ -22,7 +22,7 @@ namespace poisson::app {
 struct Balance {
   double relative = 0;  ///< |sum of all fluxes - integral of f| / scale; 0 where the scale is 0
   double scale = 0;     ///< the largest of all |fluxes|, |integral of f| and the flux that the energy stands for, 2 E / (max - min)
-  bool judged = false;  ///< u is more than a constant and the solver's error
+  bool judged = false;  ///< u is more than a constant on each part of the mesh, and the solver's error
 };
 
 /// `tolerance`: of the solver.

@@ -103,6 +103,8 @@ std::string to_json(ResultRecord const& r) {
                                 {"voxels_area", r.mesh.surface->voxels_area}};
     if (r.mesh.quality)
       out["mesh"]["quality"] = {{"worst", r.mesh.quality->worst}, {"mean", r.mesh.quality->mean}, {"worst_at", r.mesh.quality->at}};
+    if (assembly::LeftOut const& left_out = r.mesh.left_out; left_out.parts > 0)
+      out["mesh"]["left_out"] = {{"parts", left_out.parts}, {"cells", left_out.cells}, {"volume", left_out.volume}};
   }
   out.update({
       {"dofs", r.dofs},

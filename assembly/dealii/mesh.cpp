@@ -128,6 +128,9 @@ MeshCounts count(Mesh const& coarse) {
   counts.notes = coarse.notes;
   counts.periodic = coarse.periodic;
   counts.void_surfaces = coarse.void_surfaces;
+  counts.left_out = coarse.left_out;
+  counts.left_out_ids = coarse.left_out_ids;
+  counts.left_out_names = coarse.left_out_names;
   counts.void_materials = coarse.void_materials;
   counts.low.fill(std::numeric_limits<double>::infinity());
   counts.high.fill(-std::numeric_limits<double>::infinity());

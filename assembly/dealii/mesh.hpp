@@ -36,7 +36,10 @@ struct Mesh {
   std::set<unsigned> void_surfaces, void_materials;  ///< see MeshCounts
   std::optional<CellQuality> quality;                ///< of the cells of a file
   std::optional<SurfaceFit> surface;                 ///< that the cells are the inside of
-  std::vector<std::string> notes;                    ///< what was changed while the file was read, and cells that void regions cut
+  LeftOut left_out;                                  ///< see MeshCounts, and so are the next two
+  std::set<unsigned> left_out_ids;
+  std::set<std::string> left_out_names;
+  std::vector<std::string> notes;  ///< what was changed while the file was read, and cells that void regions cut
 };
 
 /// The mesh before the refinements of the specification. A box may have several levels all the same; its active cells are those of

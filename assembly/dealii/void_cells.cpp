@@ -15,8 +15,10 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,6 +83,8 @@ std::set<unsigned> void_materials(Mesh const& mesh, MeshSpec const& spec) {
   std::set<std::string> known = mesh.material_groups.names();
   for (NamedPlace const& region : spec.regions)
     known.insert(region.name);
+  for (auto const& [label, name] : spec.image.names)  // of which there may be no voxel
+    known.insert(name);
   for (std::string const& name : spec.void_names) {
     if (!known.contains(name)) {
       std::string const near = nearest_name(name, known);
@@ -143,6 +147,190 @@ Finding find_void(Mesh const& mesh, MeshSpec const& spec, ExpressionNames const&
   return found;
 }
 
+/// The vertices of what is left, in parts: cells that share one belong to one part.
+class Parts {
+public:
+  explicit Parts(std::size_t n_vertices) : parent_(n_vertices) { std::iota(parent_.begin(), parent_.end(), 0U); }
+  [[nodiscard]] unsigned of(unsigned vertex) {
+    while (parent_[vertex] != vertex)
+      vertex = parent_[vertex] = parent_[parent_[vertex]];
+    return vertex;
+  }
+  void join(unsigned a, unsigned b) { parent_[of(a)] = of(b); }
+
+private:
+  std::vector<unsigned> parent_;
+};
+
+/// Which condition holds on the faces with an id or the name of a place, by its number in the list; -1: none.
+class ConditionsOnFaces {
+public:
+  ConditionsOnFaces(ConditionEffects const& effects, IdGroups const& groups, std::set<unsigned> const& ids) : list_(effects.list) {
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+      for (unsigned const id : list_[i].ids)
+        for (unsigned const part : groups.with_id(id, ids))
+          of_id_.emplace(part, i);
+      for (std::string const& name : list_[i].names)
+        for (unsigned const part : groups.with_name(name))
+          of_id_.emplace(part, i);
+      if (list_[i].all_ids)
+        rest_ = static_cast<int>(i);
+    }
+  }
+  [[nodiscard]] int of_id(unsigned id) const {
+    auto const found = of_id_.find(id);
+    return found == of_id_.end() ? rest_ : static_cast<int>(found->second);
+  }
+  /// Without `ids: all`, which is not for surfaces inside the mesh.
+  [[nodiscard]] int of_inner(unsigned id) const { return of_id_.contains(id) ? of_id(id) : -1; }
+  [[nodiscard]] int of_place(std::string const& name) const {
+    for (std::size_t i = 0; i < list_.size(); ++i)
+      if (std::find(list_[i].names.begin(), list_[i].names.end(), name) != list_[i].names.end())
+        return static_cast<int>(i);
+    return rest_;
+  }
+
+private:
+  std::vector<ConditionEffects::OfCondition> const& list_;
+  std::map<unsigned, std::size_t> of_id_;
+  int rest_ = -1;
+};
+
+/// Takes parts of what is left out, too, that no condition fixes, and tells so; and whether none joins two boundaries that are
+/// fixed. `id_of_surface`: of void.
+void leave_out_parts(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& names,
+                     std::map<std::string, unsigned> const& id_of_surface, Finding& found) {
+  dealii::Triangulation<3> const& all = *mesh.triangulation;
+  std::vector<ConditionEffects::OfCondition> const& list = spec.conditions->list;
+  IdGroups groups = mesh.boundary_groups;
+  std::set<unsigned> ids;
+  for (unsigned const id : all.get_boundary_ids())
+    ids.insert(id);
+  std::map<std::pair<int, int>, unsigned> id_of_inner;
+  for (Mesh::InnerFace const& face : mesh.inner_faces) {
+    id_of_inner[{face.cell, face.face}] = face.id;
+    ids.insert(face.id);
+  }
+  for (IdGroup const& group : mesh.inner_groups.list())
+    groups.add(group);
+  for (auto const& [name, id] : id_of_surface) {
+    groups.add({id, name, {id}});
+    ids.insert(id);
+  }
+  ConditionsOnFaces const conditions(*spec.conditions, groups, ids);
+  std::vector<Expression> places;
+  for (std::size_t i = 0; i < spec.boundaries.size(); ++i)
+    places.emplace_back(spec.boundaries[i].where, "problem.mesh.boundaries[" + std::to_string(i) + "].where", names);
+
+  Parts parts(all.n_vertices());
+  for (auto const& cell : all.active_cell_iterators())
+    if (found.surface[cell->active_cell_index()].empty())
+      for (unsigned v = 1; v < 8; ++v)
+        parts.join(cell->vertex_index(0), cell->vertex_index(v));
+  struct Part {
+    std::set<std::pair<unsigned, std::string>> fixed;  ///< boundaries, by their id or the name of a place
+    bool bound = false;
+    std::int64_t cells = 0;
+    double volume = 0;
+    [[nodiscard]] bool is_free() const { return fixed.empty() && !bound; }
+  };
+  std::map<unsigned, Part> by_root;
+  CellPoints points(mesh);
+  int const n = 1 << std::min(spec.refinements, 4);  // faces of the refined mesh in a direction, whose centres places hold
+  for (auto const& cell : all.active_cell_iterators()) {
+    std::size_t const c = cell->active_cell_index();
+    if (!found.surface[c].empty())
+      continue;
+    Part& part = by_root[parts.of(cell->vertex_index(0))];
+    ++part.cells;
+    part.volume += cell->measure();
+    auto const touch = [&](int condition, unsigned id, std::string const& place) {
+      if (condition < 0)
+        return;
+      auto const& of = list[static_cast<std::size_t>(condition)];
+      part.bound = part.bound || of.binds;
+      if (of.fixes)
+        part.fixed.emplace(id, place);
+    };
+    for (unsigned const f : cell->face_indices()) {
+      bool const outside = cell->face(f)->at_boundary();
+      std::string const beyond = outside ? "" : found.surface[cell->neighbor(f)->active_cell_index()];
+      std::optional<unsigned> inner;
+      if (!outside && !id_of_inner.empty()) {
+        auto const neighbor = static_cast<int>(cell->neighbor(f)->active_cell_index());
+        auto const known =
+            id_of_inner.find(static_cast<int>(c) < neighbor ? std::pair(static_cast<int>(c), static_cast<int>(f))
+                                                            : std::pair(neighbor, static_cast<int>(cell->neighbor_of_neighbor(f))));
+        if (known != id_of_inner.end())
+          inner = known->second;
+      }
+      if (!outside && beyond.empty()) {
+        if (inner)
+          touch(conditions.of_inner(*inner), *inner, "");
+        continue;
+      }
+      unsigned const id = outside ? cell->face(f)->boundary_id() : inner ? *inner : id_of_surface.at(beyond);
+      if (places.empty()) {
+        touch(conditions.of_id(id), id, "");
+        continue;
+      }
+      for (int i = 0; i < n * n; ++i) {
+        dealii::Point<3> at;
+        unsigned const d = f / 2;
+        at[d] = f % 2;
+        at[d == 0 ? 1 : 0] = (i % n + 0.5) / n;
+        at[d == 2 ? 1 : 2] = (i / n + 0.5) / n;
+        dealii::Point<3> const x = points.at(cell, at);
+        std::size_t place = places.size();
+        while (place > 0 && places[place - 1](x[0], x[1], x[2]) == 0)
+          --place;
+        if (place > 0)
+          touch(conditions.of_place(spec.boundaries[place - 1].name), 0, spec.boundaries[place - 1].name);
+        else
+          touch(conditions.of_id(id), id, "");
+      }
+    }
+  }
+  std::set<std::pair<unsigned, std::string>> fixed;
+  bool joins = false, any_bound = false;
+  for (auto const& [root, part] : by_root) {
+    fixed.insert(part.fixed.begin(), part.fixed.end());
+    joins = joins || part.fixed.size() > 1;
+    any_bound = any_bound || part.bound;
+  }
+  if (fixed.size() > 1 && !joins && !any_bound && !spec.conditions->has_source)
+    found.notes.push_back(
+        "no part of what is left of the mesh joins two of the boundaries with fixed values: nothing flows between them");
+  if (fixed.empty() || spec.conditions->has_source)
+    return;  // u is determined up to a constant, or nowhere; who assembles tells
+  for (auto const& [root, part] : by_root)
+    if (part.is_free()) {
+      ++mesh.left_out.parts;
+      mesh.left_out.cells += part.cells;
+      mesh.left_out.volume += part.volume;
+    }
+  if (mesh.left_out.parts == 0)
+    return;
+  for (auto const& cell : all.active_cell_iterators()) {
+    std::string& surface = found.surface[cell->active_cell_index()];
+    if (!surface.empty() || !by_root.at(parts.of(cell->vertex_index(0))).is_free())
+      continue;
+    for (unsigned const f : cell->face_indices())
+      if (cell->face(f)->at_boundary())
+        mesh.left_out_ids.insert(cell->face(f)->boundary_id());
+      else if (auto const id = id_of_surface.find(found.surface[cell->neighbor(f)->active_cell_index()]); id != id_of_surface.end())
+        mesh.left_out_ids.insert(id->second);
+    surface = "left out";  // which no face of another part has
+  }
+  std::ostringstream text;
+  text.precision(6);
+  text << mesh.left_out.parts << (mesh.left_out.parts == 1 ? " part" : " parts") << " of what is left of the mesh ("
+       << mesh.left_out.cells << (mesh.left_out.cells == 1 ? " cell" : " cells") << " of volume " << mesh.left_out.volume << ") "
+       << (mesh.left_out.parts == 1 ? "touches" : "touch") << " no boundary where u is fixed, and "
+       << (mesh.left_out.parts == 1 ? "is" : "are") << " left out";
+  found.notes.push_back(text.str());
+}
+
 /// Manifolds are those of the old triangulation. The transfinite ones interpolate between others, so they come last.
 void copy_manifolds(dealii::Triangulation<3> const& from, dealii::Triangulation<3>& to) {
   using Transfinite = dealii::TransfiniteInterpolationManifold<3>;
@@ -170,9 +358,8 @@ void copy_manifolds(dealii::Triangulation<3> const& from, dealii::Triangulation<
 
 void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& names) {
   using dealii::numbers::internal_face_boundary_id;
-  Finding const found = find_void(mesh, spec, names);
+  Finding found = find_void(mesh, spec, names);
   dealii::Triangulation<3> const& old = *mesh.triangulation;
-  mesh.notes.insert(mesh.notes.end(), found.notes.begin(), found.notes.end());
   if (std::none_of(found.surface.begin(), found.surface.end(), [](std::string const& surface) { return surface.empty(); }))
     throw InputError(spec.void_names.empty() && spec.void_ids.empty() ? "problem.mesh.regions" : "problem.coefficient",
                      "all " + std::to_string(old.n_active_cells()) + " cells of the mesh are void, and nothing is left of it");
@@ -198,6 +385,9 @@ void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& name
                            "', and the mesh has a boundary of that name; choose another name for the region");
     id_of_surface[name] = next++;
   }
+  if (spec.conditions)
+    leave_out_parts(mesh, spec, names, id_of_surface, found);
+  mesh.notes.insert(mesh.notes.end(), found.notes.begin(), found.notes.end());
 
   std::vector<dealii::CellData<3>> cells;
   dealii::SubCellData parts;
@@ -295,6 +485,20 @@ void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& name
     inside.insert(face.id);
   std::set_difference(materials.begin(), materials.end(), left.begin(), left.end(),
                       std::inserter(mesh.void_materials, mesh.void_materials.end()));
+  for (unsigned const id : boundaries)
+    mesh.left_out_ids.erase(id);
+  for (auto const& [name, id] : id_of_surface)
+    if (mesh.left_out_ids.contains(id))
+      mesh.left_out_names.insert(name);
+  for (IdGroup const& group : mesh.boundary_groups.list()) {
+    auto const is_in = [&](std::set<unsigned> const& ids) {
+      return std::any_of(group.parts.begin(), group.parts.end(), [&](unsigned part) { return ids.contains(part); });
+    };
+    if (is_in(mesh.left_out_ids) && !is_in(boundaries)) {
+      mesh.left_out_ids.insert(group.id);
+      mesh.left_out_names.insert(group.name);
+    }
+  }
   mesh.boundary_groups.keep(boundaries);
   mesh.material_groups.keep(left);
   mesh.inner_groups.keep(inside);

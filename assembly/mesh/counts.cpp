@@ -353,6 +353,7 @@ MeshCounts MeshCounts::refined(int times_to_refine) const {
     counts.edges = plus(plus(times(2, old.edges), times(4, old.faces)), times(6, old.cells));
     counts.faces = plus(times(4, old.faces), times(12, old.cells));
     counts.cells = times(8, old.cells);
+    counts.left_out.cells = times(8, old.left_out.cells);
     counts.boundary_faces = times(4, old.boundary_faces);
     for (auto* const by_id : {&counts.faces_with_id, &counts.inner_faces_with_id})
       for (auto& [id, number] : *by_id)

@@ -69,6 +69,12 @@ struct SurfaceFit {
   double volume = 0, area = 0, voxels_volume = 0, voxels_area = 0;
 };
 
+/// Parts of a mesh with void that are left out since no condition fixes them.
+struct LeftOut {
+  std::int64_t parts = 0, cells = 0;
+  double volume = 0;
+};
+
 /// Counts of the refined mesh of a specification. Global refinement maps the numbers of cells, faces, edges and vertices linearly,
 /// so the counts are exact for unstructured meshes too.
 struct MeshCounts {
@@ -85,9 +91,12 @@ struct MeshCounts {
   /// Named or numbered surfaces inside the mesh: their faces by id, and the groups that these belong to. No part of the boundary.
   std::map<unsigned, std::int64_t> inner_faces_with_id;
   IdGroups inner_groups;
-  std::vector<PeriodicPair> periodic;    ///< boundaries that the mesh file joins
-  std::set<unsigned> void_surfaces;      ///< boundaries of cells that were taken out: insulated unless a condition says more
-  std::set<unsigned> void_materials;     ///< materials that were taken out
+  std::vector<PeriodicPair> periodic;  ///< boundaries that the mesh file joins
+  std::set<unsigned> void_surfaces;    ///< boundaries of cells that were taken out: insulated unless a condition says more
+  std::set<unsigned> void_materials;   ///< materials that were taken out
+  LeftOut left_out;
+  std::set<unsigned> left_out_ids;  ///< boundaries that only such parts have, and names of these: conditions may speak of them
+  std::set<std::string> left_out_names;
   std::array<double, 3> low{}, high{};   ///< corners of the box around the vertices of the unrefined mesh
   std::optional<CellQuality> quality;    ///< of a mesh file
   std::optional<SurfaceFit> surface;     ///< of a file that is a surface

@@ -142,7 +142,9 @@ PlaceNames::PlaceNames(MeshCounts const& counts, MeshSpec const& spec)
       boundary_groups(counts.boundary_groups),
       material_groups(counts.material_groups),
       inner_groups(counts.inner_groups),
-      insulated(counts.void_surfaces) {
+      insulated(counts.void_surfaces),
+      left_out_ids(counts.left_out_ids),
+      left_out_names(counts.left_out_names) {
   for (auto const& [id, faces] : counts.inner_faces_with_id)
     inner_ids.insert(id);
   add_names(spec.boundaries, boundaries_key, boundary_ids, boundary_groups, inner_groups, {}, first_boundary,

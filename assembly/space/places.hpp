@@ -23,7 +23,9 @@ struct PlaceNames {
   IdGroups boundary_groups, material_groups;
   std::set<unsigned> inner_ids;  ///< of surfaces inside the mesh
   IdGroups inner_groups;
-  std::set<unsigned> insulated;                     ///< boundaries that need no condition
+  std::set<unsigned> insulated;     ///< boundaries that need no condition
+  std::set<unsigned> left_out_ids;  ///< as MeshCounts, and so is:
+  std::set<std::string> left_out_names;
   unsigned first_boundary = 0, first_material = 0;  ///< ids of the first entries
 };
 

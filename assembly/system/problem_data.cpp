@@ -246,7 +246,8 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
   auto const ids_of_material = [&](int material, std::string const& key) {
     auto const id = static_cast<unsigned>(material);
     std::set<unsigned> const ids = names.material_groups.with_id(id, material_ids);
-    if (ids.empty())
+    LabelImage const* const labels = spec.mesh.labels.get();  // of which some may be in parts alone that are left out
+    if (ids.empty() && (labels == nullptr || !std::binary_search(labels->labels.begin(), labels->labels.end(), id)))
       throw InputError(key, "the mesh has no material " + std::to_string(material) +
                                 "; it has: " + list(names.material_groups.ids_of(material_ids)));
     return ids;
@@ -266,13 +267,19 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     }
     sources.emplace_back(text, key, names_);
   };
+  // A label of an image may have a name and no voxel, in some part of the image that is looked at.
+  auto const materials_named = [&](std::string const& name, std::string const& key) {
+    auto const& of_labels = spec.mesh.image.names;
+    bool const is_label = std::any_of(of_labels.begin(), of_labels.end(), [&](auto const& label) { return label.second == name; });
+    return is_label ? names.material_groups.with_name(name) : ids_of(name, names.material_groups, "material", key);
+  };
   for (auto const& [material, text] : spec.source_of_material) {
     auto const key = "problem.source[" + std::to_string(material) + "]";
     add_source(ids_of_material(material, key), text, key);
   }
   for (auto const& [name, text] : spec.source_of_name) {
     auto const key = "problem.source." + name;
-    add_source(ids_of(name, names.material_groups, "material", key), text, key);
+    add_source(materials_named(name, key), text, key);
   }
 
   std::optional<std::size_t> by_default;
@@ -319,7 +326,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
   for (auto const& [name, expressions] : spec.coefficient_of_name) {
     auto const key = "problem.coefficient." + name;
     auto const index = add_coefficient(key, expressions);
-    give(ids_of(name, names.material_groups, "material", key), index, key, expressions);
+    give(materials_named(name, key), index, key, expressions);
   }
   std::set<unsigned> missing;
   for (auto const id : material_ids)
@@ -384,7 +391,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
       bool const on_boundary = !names.boundary_groups.with_name(name).empty();
       if (!on_boundary || holds_inside(condition.type))
         add_inner(inside, "the surface '" + name + "'", name_key);
-      if (!inside.empty() && !on_boundary)
+      if (!on_boundary && (!inside.empty() || names.left_out_names.contains(name)))
         continue;
       add_sides(ids_of(name, names.boundary_groups, "boundary", name_key), "the boundary '" + name + "'", name_key);
     }
@@ -393,7 +400,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
       std::set<unsigned> const inside = names.inner_groups.with_id(id, names.inner_ids);
       if (ids.empty() || holds_inside(condition.type))
         add_inner(inside, "the surface with the id " + std::to_string(id), key + ".ids");
-      if (!inside.empty() && ids.empty())
+      if (ids.empty() && (!inside.empty() || names.left_out_ids.contains(id)))
         continue;
       if (ids.empty())
         throw InputError(key + ".ids", "the mesh has no boundary id " + std::to_string(id) +

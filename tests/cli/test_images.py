@@ -261,7 +261,8 @@ def test_laminates_are_exact(poisson, direction):
 @pytest.mark.parametrize("words", [(), ("--set", "problem.element.order=2"), ("--set", "matrix.format=csr")], ids=lambda words: words[-1] if words else "plain")
 def test_ranks_find_what_one_finds(poisson, words, ranks):
     values = labels(3, (8, 6, 10))
-    mesh = write_nrrd(poisson.directory / "scan.nrrd", values) | {"names": {2: "pore"}, "boundaries": [{"name": "inlet", "where": "x < 0.01 && y > 0.7"}]}
+    mesh = write_vti(poisson.directory / "scan.vti", values) if ranks == 2 else write_nrrd(poisson.directory / "scan.nrrd", values)
+    mesh |= {"names": {2: "pore"}, "boundaries": [{"name": "inlet", "where": "x < 0.01 && y > 0.7"}]}
     conditions = [{"names": ["inlet"], "type": "dirichlet", "value": "0"}] + [{"ids": [0], "type": "neumann", "value": "0"}] + CONDITIONS[1:]
     more = {"boundary": conditions, "coefficient": {0: "1", 1: "10", "pore": "0.1", 3: "4"}}
     run(poisson, mesh, *words, output="one", **more)
@@ -456,3 +457,26 @@ def test_only_vti_and_tiff_load_vtk(poisson, ending):
     text = "".join(path.read_text(errors="replace") for path in poisson.directory.glob("loaded.*"))
     assert ("libpoisson_image" in text) == ("libvtkIOXML" in text) == (ending == "vti")
     assert "libpoisson_dealii" not in text
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(3, marks=with_ranks)])
+def test_a_path_one_voxel_wide_conducts(poisson, ranks):
+    """Between the ends of x, through void; an island is left out. A name without voxels is no error."""
+    island = np.zeros((8, 5, 5), int)
+    island[:, 1, 1] = 1
+    island[3:5, 3:5, 4] = 1
+    mesh = write_raw(poisson.directory / "scan.raw", island) | {"spacing": 1, "names": {0: "pore", 1: "solid", 9: "glue"}}
+    run(poisson, mesh, ranks=ranks, coefficient={"pore": "void", "solid": "2", "glue": "1"})
+    r = poisson.record()
+    assert r["mesh"]["cells"] == 8 and r["mesh"]["left_out"] == {"parts": 1, "cells": 4, "volume": pytest.approx(4)}
+    assert r["quantities"]["flux.1"] == pytest.approx(-2 / 8, rel=1e-9)
+
+
+def test_a_cut_path_is_told(poisson):
+    values = np.zeros((6, 3, 3), int)
+    values[:, 1, 1] = 1
+    values[3, 1, 1] = 0
+    mesh = write_raw(poisson.directory / "scan.raw", values) | {"names": {0: "pore", 1: "solid"}}
+    run(poisson, mesh, coefficient={"pore": "void", "solid": "2"})
+    assert any("no part of what is left of the mesh joins two" in w for w in poisson.record()["warnings"])
+    assert poisson.record()["quantities"]["flux.1"] == pytest.approx(0, abs=1e-12)

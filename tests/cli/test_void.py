@@ -125,10 +125,52 @@ def test_errors(poisson, setting, told):
     assert all(word in error for word in told), error
 
 
-def test_parts_without_a_value(poisson):
-    config = poisson.write(DUCT.replace("y > 0.5", "abs(x - 1) < 0.5 && y > -1").replace("ids: [1], type: dirichlet, value: \"2\"", "ids: [1, 3], type: neumann, value: \"0\""))
-    error = poisson("run", config, "--output", "out", code=1).stderr
-    assert "2 parts that do not touch" in error and "1 of them (16 cells of volume 0.5 at" in error
+# A wall at 0.5 < x < 1.5 leaves two parts; only that at x = 0 has a value.
+WALL = DUCT.replace("y > 0.5", "abs(x - 1) < 0.5").replace('ids: [1], type: dirichlet, value: "2"', 'ids: [1, 3], type: neumann, value: "0"')
+
+
+@pytest.mark.parametrize("setting", ["problem.mesh.refinements=0", "problem.mesh.refinements=2", "problem.element.order=2"])
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=with_ranks)])
+def test_parts_without_a_value_are_left_out(poisson, setting, ranks):
+    r = quantities(poisson, poisson.write(WALL), setting, ranks=ranks)
+    cells = 8 ** int(setting[-1] if "refinements" in setting else 0)
+    assert r["mesh"]["left_out"] == {"parts": 1, "cells": 16 * cells, "volume": pytest.approx(0.5)}
+    assert r["mesh"]["cells"] == 16 * cells and r["mesh"]["extent"] == pytest.approx([0.5, 1, 1])
+    assert r["quantities"]["max"] == 0 and any("1 part of what is left of the mesh (16 cells of volume 0.5)" in w for w in r["warnings"])
+    if ranks == 1:
+        assert "1 part of what is left of the mesh (16 cells" in poisson("check", "case.yaml").stdout
+
+
+def test_parts_that_something_enters_are_an_error(poisson):
+    for setting in ('problem.source="1"', "problem.point_sources=[{at: [1.75, 0.5, 0.5], value: 1}]",
+                    'problem.boundary=[{ids: [0], type: dirichlet, value: "0"}, {ids: [1], type: neumann, value: "1"}, {ids: all, type: neumann, value: "0"}]'):
+        error = poisson("run", poisson.write(WALL), "--output", "out", "--set", setting, code=1).stderr
+        assert "2 parts that do not touch" in error and "1 of them (16 cells of volume 0.5 at" in error
+
+
+def test_boundaries_by_places_fix_parts(poisson):
+    """The part beyond the wall has a value where a place names its end, or a robin condition; and none where alpha is 0."""
+    def left_out(*words):
+        return quantities(poisson, poisson.write(WALL), *words)["mesh"].get("left_out", {"parts": 0})["parts"]
+    named = "problem.mesh.boundaries=[{name: end, where: 'x > 1.99 && y < 0.25'}]"
+    others = '{ids: [0], type: dirichlet, value: "0"}, {ids: all, type: neumann, value: "0"}'
+    assert left_out(named, f'problem.boundary=[{others}, {{names: [end], type: dirichlet, value: "2"}}]') == 0
+    assert left_out(f'problem.boundary=[{others}, {{names: [air], type: robin, alpha: "1", value: "0"}}]') == 0
+    assert left_out(f'problem.boundary=[{others}, {{ids: [1], type: robin, alpha: "0", value: "0"}}]') == 1
+    assert left_out('problem.boundary=[{ids: all, type: dirichlet, value: "0"}]') == 0
+
+
+def test_no_path_is_told_before_the_solve(poisson):
+    told = "no part of what is left of the mesh joins two of the boundaries with fixed values"
+    closed = WALL.replace("ids: [1, 3], type: neumann", "ids: [1], type: dirichlet").replace("[2, 4, 5]", "[2, 3, 4, 5]")
+    r = quantities(poisson, poisson.write(closed))
+    assert any(told in w for w in r["warnings"]) and "left_out" not in r["mesh"]
+    assert told in poisson("check", "case.yaml").stdout
+    assert r["quantities"]["flux.1"] == pytest.approx(0, abs=1e-12)
+    assert not any(told in w for w in quantities(poisson, poisson.write(DUCT)).get("warnings", []))
+
+
+def test_the_extent_is_that_of_what_is_left(poisson):
     done = poisson("check", poisson.write(DUCT.replace("y > 0.5", "y > 0.6")))
     assert "extent         2 x 0.5 x 1, from (0, 0, 0) to (2, 0.5, 1)" in done.stdout
 
