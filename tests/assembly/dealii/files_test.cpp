@@ -163,7 +163,7 @@ TEST_F(MeshFiles, WrongFiles) {
                  std::string(ending) == ".vtk" ? "not a legacy VTK file" : "binary");
     expect_error(write(std::string("prose") + ending, "Once upon a time\nthere was a mesh.\n"), "");
   }
-  expect_error(write("a.stl", "solid"), "'.stl'");
+  expect_error(write("a.stl", "solid"), "'facet'");
   expect_error(write("noending", "solid"), "known are .msh");
   expect_error(write("a.vtu", "<VTKFile>"), "VTK cannot read it");
   expect_error(write("a.vtk", "# vtk DataFile Version 2.0\n\nASCII\nDATASET STRUCTURED_POINTS\n"), "VTK cannot read it");

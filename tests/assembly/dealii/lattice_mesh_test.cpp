@@ -67,12 +67,11 @@ TEST(LatticeMesh, VariantsOfGenerators) {
 }
 
 TEST(LatticeMesh, Files) {
-  for (auto const& entry : fs::directory_iterator(source_dir() / "meshes"))
-    if (entry.path().extension() != ".md") {
-      MeshSpec spec;
-      spec.file = entry.path().string();
-      expect_all(spec);
-    }
+  for (auto const& file : project_meshes()) {
+    MeshSpec spec;
+    spec.file = file.string();
+    expect_all(spec);
+  }
 }
 
 TEST(LatticeMesh, RealFiles) {

@@ -93,12 +93,10 @@ TEST(LatticeProblem, ConditionsOfAllTypesAndFilesWithMaterials) {
   cube.boundary = {neumann("x - 0.5")};  // alone: determined up to a constant
   expect_equal(cube);
   int files = 0;
-  for (auto const& entry : std::filesystem::directory_iterator(source_dir() / "meshes")) {
-    if (entry.path().extension() == ".md")
-      continue;
-    SCOPED_TRACE(entry.path().string());
+  for (auto const& file : project_meshes()) {
+    SCOPED_TRACE(file.string());
     MeshSpec mesh;
-    mesh.file = entry.path().string();
+    mesh.file = file.string();
     mesh.refinements = 2;
     ProblemSpec spec = problem_on_lattices(mesh);
     if (estimate(spec).mesh.cells > 40000)
@@ -138,12 +136,10 @@ TEST(LatticeProblem, MatrixFreeOnBoxesWithConditionsOfAllTypes) {
 }
 
 TEST(LatticeProblem, MatrixFreeOnFilesWithMaterials) {
-  for (auto const& entry : std::filesystem::directory_iterator(source_dir() / "meshes")) {
-    if (entry.path().extension() == ".md")
-      continue;
-    SCOPED_TRACE(entry.path().string());
+  for (auto const& file : project_meshes()) {
+    SCOPED_TRACE(file.string());
     MeshSpec mesh;
-    mesh.file = entry.path().string();
+    mesh.file = file.string();
     ProblemSpec spec = problem_on_lattices(mesh);
     int factor = 1;
     for (unsigned const material : estimate(spec).mesh.material_ids)

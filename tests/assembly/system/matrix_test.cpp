@@ -215,12 +215,11 @@ TEST(RefinedMeshes, EqualMatrixCreator) {
   for (std::string const& name : generator_names())
     if (name != "box")
       expect_all(generator(name, 0), name);
-  for (auto const& entry : std::filesystem::directory_iterator(source_dir() / "meshes"))
-    if (entry.path().extension() != ".md") {
-      MeshSpec mesh;
-      mesh.file = entry.path().string();
-      expect_all(mesh, entry.path().filename());
-    }
+  for (auto const& file : project_meshes()) {
+    MeshSpec mesh;
+    mesh.file = file.string();
+    expect_all(mesh, file.filename());
+  }
   EXPECT_GT(lattices, 30);
 }
 
