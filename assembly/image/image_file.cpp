@@ -10,10 +10,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fnmatch.h>
 #include <functional>
 #include <mutex>
 #include <sstream>
@@ -36,10 +36,7 @@ ImageFunctions const& library() {
 enum class Format { vti, nrrd, meta, tiff, raw };
 
 std::string ending_of(std::string const& file) {
-  std::string ending = fs::path(file).extension().string();
-  for (char& c : ending)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending;
+  return lower(fs::path(file).extension().string());
 }
 
 std::optional<Format> format_of(std::string const& ending) {
@@ -85,26 +82,6 @@ bool is_pattern(std::string const& file) {
   return fs::path(file).filename().string().find_first_of("*?") != std::string::npos;
 }
 
-/// `*`: any text; `?`: any character.
-bool fits(std::string_view name, std::string_view pattern) {
-  std::size_t n = 0, p = 0, star = std::string_view::npos, from = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      from = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++from;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
-}
-
 /// The files that a pattern or a folder stands for, by name; digits count as numbers.
 std::vector<std::string> slices_in(fs::path const& folder, std::function<bool(std::string const&)> const& is_slice) {
   std::vector<std::string> found;
@@ -131,7 +108,7 @@ std::vector<std::string> listed_files(ImageSpec const& spec) {
     if (is_pattern(files[0])) {
       std::string const pattern = path.filename().string();
       files = slices_in(path.has_parent_path() ? path.parent_path() : fs::path("."),
-                        [&](std::string const& name) { return fits(name, pattern); });
+                        [&](std::string const& name) { return fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0; });
       if (files.empty())
         refuse_image(path.string(), "no file has a name of this pattern");
     } else if (fs::is_directory(path, ignored)) {

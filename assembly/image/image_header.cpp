@@ -29,13 +29,6 @@ std::string_view stripped(std::string_view text) {
   return text;
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
   for (text = stripped(text); !text.empty(); text = stripped(text)) {
@@ -185,6 +178,13 @@ bool is_true(HeaderText const& text, std::string_view field, std::string_view va
 }
 
 }  // namespace
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
 
 void refuse_image(std::string const& file, std::string what, std::string const& key) {
   std::replace_if(

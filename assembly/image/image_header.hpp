@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Headers of image files. Internal to image_file.cpp.
@@ -23,6 +24,9 @@ struct ImageHeader {
   bool compressed = false;                              ///< by zlib or gzip
   bool big_endian = false;
 };
+
+/// In small letters.
+[[nodiscard]] std::string lower(std::string_view text);
 
 /// Throws InputError that names the file. Of `what`, which may have bytes of a damaged file, only printable ASCII is shown.
 [[noreturn]] void refuse_image(std::string const& file, std::string what, std::string const& key = "problem.mesh.image");

@@ -1,4 +1,5 @@
 #include "assembly/image/image_library.hpp"
+#include "assembly/image/vtk_messages.hpp"
 
 #include "gpu/core/error.hpp"
 
@@ -10,10 +11,8 @@
 #include <vtkImageData.h>
 #include <vtkInformation.h>
 #include <vtkNew.h>
-#include <vtkOutputWindow.h>
 #include <vtkPointData.h>
 #include <vtkStreamingDemandDrivenPipeline.h>
-#include <vtkStringOutputWindow.h>
 #include <vtkTIFFReader.h>
 #include <vtkXMLImageDataReader.h>
 
@@ -26,30 +25,12 @@
 namespace poisson::assembly {
 namespace {
 
-/// What VTK writes while this object lives.
-class VtkMessages {
-public:
-  VtkMessages() { vtkOutputWindow::SetInstance(window_); }
-  VtkMessages(VtkMessages const&) = delete;
-  VtkMessages& operator=(VtkMessages const&) = delete;
-  ~VtkMessages() { vtkOutputWindow::SetInstance(nullptr); }
-  /// Throws InputError where there is a word of VTK.
-  void require_none(std::string const& file) const {
-    std::string text = window_->GetOutput();
-    if (text.empty())
-      return;
-    // "ERROR: In vtkXMLParser.cxx, line 375\nvtkXMLParser (0x...): Error parsing XML ...\n\n": the last part tells what is wrong.
-    std::size_t const end = text.find("\n\n");
-    text = text.substr(0, end);
-    if (std::size_t const words = text.rfind("): "); words != std::string::npos)
-      text.erase(0, words + 3);
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    refuse_image(file, "VTK cannot read it: " + text.substr(0, 200));
-  }
-
-private:
-  vtkNew<vtkStringOutputWindow> window_;
-};
+/// Throws InputError where there is a word of VTK.
+void require_none(VtkMessages const& messages, std::string const& file) {
+  for (bool const errors : {true, false})
+    if (auto const found = messages.all(errors); !found.empty())
+      refuse_image(file, "VTK cannot read it: " + found.front());
+}
 
 VoxelType type_of(int type, int bytes, std::string const& file) {
   bool const is_signed = type == VTK_CHAR || type == VTK_SIGNED_CHAR || type == VTK_SHORT || type == VTK_INT || type == VTK_LONG ||
@@ -97,7 +78,7 @@ VtkImage read_vti(std::string const& file, std::string const& name, bool with_vo
   vtkNew<vtkXMLImageDataReader> reader;
   reader->SetFileName(file.c_str());
   reader->UpdateInformation();
-  messages.require_none(file);
+  require_none(messages, file);
   if (reader->GetErrorCode() != vtkErrorCode::NoError)
     refuse_image(file, "VTK cannot read it");
   std::string array = name;
@@ -131,7 +112,7 @@ VtkImage read_vti(std::string const& file, std::string const& name, bool with_vo
   if (!with_voxels)
     return image;
   reader->Update();
-  messages.require_none(file);
+  require_none(messages, file);
   auto* const data = vtkImageData::SafeDownCast(reader->GetOutputDataObject(0));
   vtkDataArray* const values = data == nullptr ? nullptr
                                : of_cells      ? data->GetCellData()->GetArray(array.c_str())
@@ -172,7 +153,7 @@ std::vector<std::byte> read_tiff(std::string const& file, ImageHeader const& hea
   vtkNew<vtkTIFFReader> reader;
   reader->SetFileName(file.c_str());
   reader->Update();
-  messages.require_none(file);
+  require_none(messages, file);
   vtkImageData* const data = reader->GetOutput();
   std::array<int, 3> dimensions{};
   if (data != nullptr)
