@@ -1036,6 +1036,10 @@ std::array<double, 3> Discretization::point(std::int64_t unknown) const {
   return impl_->space.point(unknown);
 }
 
+unsigned Discretization::material(std::int64_t cell) const {
+  return impl_->space.material(cell);
+}
+
 LatticeNode Discretization::first_node(std::int64_t unknown) const {
   return impl_->space.lattices->first_node(unknown);
 }

@@ -290,6 +290,8 @@ public:
   [[nodiscard]] NodesOfBox nodes_among(ValuesOfUnknowns const& u) const;
   /// The node of an unknown.
   [[nodiscard]] std::array<double, 3> point(std::int64_t unknown) const;
+  /// The material of a cell.
+  [[nodiscard]] unsigned material(std::int64_t cell) const;
   /// Of a mesh of lattices: the first node of lattices that an unknown stands for.
   [[nodiscard]] LatticeNode first_node(std::int64_t unknown) const;
   /// `exact` for evaluations on the backend, and the Gauss points per direction of errors() and mean_of_exact(). Returns nothing

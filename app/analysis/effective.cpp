@@ -24,19 +24,6 @@ double largest_entry(Tensor3 const& tensor) {
   return largest;
 }
 
-/// The expressions of k in a material; null where it has none. An id counts before a name, a name before the default.
-assembly::CoefficientExpressions const* coefficient_of(assembly::ProblemSpec const& problem, assembly::MeshSummary const& mesh,
-                                                       unsigned id) {
-  for (auto const& [material, expressions] : problem.coefficient)
-    if (material >= 0 && mesh.material_groups.with_id(static_cast<unsigned>(material), mesh.material_ids).contains(id))
-      return &expressions;
-  for (auto const& [name, expressions] : problem.coefficient_of_name)
-    if (mesh.material_groups.with_name(name).contains(id))
-      return &expressions;
-  auto const by_default = problem.coefficient.find(-1);
-  return by_default == problem.coefficient.end() ? nullptr : &by_default->second;
-}
-
 /// k of a material, where that is one number.
 std::optional<double> constant_of(assembly::ProblemSpec const& problem, assembly::CoefficientExpressions const* expressions) {
   if (expressions == nullptr || expressions->size() != 1)
@@ -50,6 +37,18 @@ std::optional<double> constant_of(assembly::ProblemSpec const& problem, assembly
 }
 
 }  // namespace
+
+assembly::CoefficientExpressions const* coefficient_of(assembly::ProblemSpec const& problem, assembly::MeshSummary const& mesh,
+                                                       unsigned id) {
+  for (auto const& [material, expressions] : problem.coefficient)
+    if (material >= 0 && mesh.material_groups.with_id(static_cast<unsigned>(material), mesh.material_ids).contains(id))
+      return &expressions;
+  for (auto const& [name, expressions] : problem.coefficient_of_name)
+    if (mesh.material_groups.with_name(name).contains(id))
+      return &expressions;
+  auto const by_default = problem.coefficient.find(-1);
+  return by_default == problem.coefficient.end() ? nullptr : &by_default->second;
+}
 
 PrincipalValues principal_values(Tensor3 const& tensor) {
   Tensor3 a, v{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};  // a = v^T (symmetric part) v
@@ -171,9 +170,26 @@ std::array<double, 3> EffectiveResult::tortuosity_factor() const {
   return result;
 }
 
+SubVolumeStatistics statistics_of(std::vector<SubVolume> const& sub_volumes) {
+  SubVolumeStatistics result;
+  auto const n = static_cast<double>(sub_volumes.size());
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t j = 0; j < 3; ++j) {
+      double sum = 0, squares = 0;
+      for (SubVolume const& part : sub_volumes)
+        sum += part.tensor[i][j];
+      double const mean = result.mean[i][j] = sum / n;
+      for (SubVolume const& part : sub_volumes)
+        squares += (part.tensor[i][j] - mean) * (part.tensor[i][j] - mean);
+      result.deviation[i][j] = std::sqrt(squares / (n - 1));
+    }
+  return result;
+}
+
 EffectiveResult expected_effective(RunConfig const& config, assembly::MeshSummary const& mesh) {
   EffectiveResult result;
   result.conditions = config.effective.conditions;
+  result.sub_volumes_asked = config.effective.sub_volumes;
   if (config.effective.has_periodic())
     result.periodic.emplace();
   if (config.effective.has_fixed())
@@ -229,6 +245,13 @@ std::vector<std::pair<std::string, double>> effective_quantities(EffectiveResult
     if (result.fixed)
       add_tensor("effective.fixed.", result.fixed->by_flux);
   }
+  if (result.sub_volumes_asked.is_asked()) {
+    SubVolumeStatistics statistics{EffectiveTensor::unknown_tensor, EffectiveTensor::unknown_tensor};
+    if (!result.sub_volumes.empty())
+      statistics = statistics_of(result.sub_volumes);
+    add_tensor("effective.sub_volumes.mean.", statistics.mean);
+    add_tensor("effective.sub_volumes.deviation.", statistics.deviation);
+  }
   if (result.bounds) {
     list.emplace_back("effective.reuss", result.bounds->reuss);
     list.emplace_back("effective.hashin_shtrikman.lower", result.bounds->hashin_shtrikman_lower);
@@ -268,6 +291,17 @@ Json json_of(EffectiveResult const& result) {
                       {"voigt", result.bounds->voigt}};
   if (result.conductor() != nullptr)
     json.update({{"relative_diffusivity", result.relative_diffusivity()}, {"tortuosity_factor", result.tortuosity_factor()}});
+  if (!result.sub_volumes.empty()) {
+    SubVolumeStatistics const statistics = statistics_of(result.sub_volumes);
+    Json& of_parts = json["sub_volumes"];
+    of_parts = {{"size", result.sub_volumes_asked.size},
+                {"count", result.sub_volumes_asked.count},
+                {"seed", result.sub_volumes_asked.seed},
+                {"mean", statistics.mean},
+                {"deviation", statistics.deviation}};
+    for (SubVolume const& part : result.sub_volumes)
+      of_parts["volumes"].push_back({{"first", part.first}, {"fractions", part.fractions}, {"tensor", part.tensor}});
+  }
   for (EffectiveSolve const& solve : result.solves)
     json["solves"].push_back({{"conditions", solve.periodic ? "periodic" : "fixed"},
                               {"direction", name_of(solve.direction)},

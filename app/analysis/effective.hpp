@@ -69,12 +69,26 @@ struct EffectiveTensor {
   [[nodiscard]] double difference() const;
 };
 
+/// A part of the box, and its tensor.
+struct SubVolume {
+  std::array<std::int64_t, 3> first{};               ///< its first cell
+  Tensor3 tensor = EffectiveTensor::unknown_tensor;  ///< by fluxes; NaN where a problem was not solved
+  std::vector<double> fractions{};                   ///< of its volume, of each material of the whole
+};
+/// What is found in sub-volumes, entry by entry: the mean, and the deviation of a single one, with n - 1.
+struct SubVolumeStatistics {
+  Tensor3 mean{}, deviation{};
+};
+[[nodiscard]] SubVolumeStatistics statistics_of(std::vector<SubVolume> const& sub_volumes);
+
 struct EffectiveResult {
   EffectiveConditions conditions{};
   std::optional<EffectiveTensor> periodic{}, fixed{};  ///< those that were asked for
   std::vector<EffectivePhase> phases{};                ///< by the lowest id; void cells are last
   std::optional<EffectiveBounds> bounds{};             ///< where every phase has one constant number k
   std::vector<EffectiveSolve> solves{};
+  EffectiveSpec::SubVolumes sub_volumes_asked{};
+  std::vector<SubVolume> sub_volumes{};  ///< those that were asked for, with the conditions of tensor()
 
   /// The one whose entries are called effective.xx and so on: that of periodic conditions, if there is one.
   [[nodiscard]] EffectiveTensor const& tensor() const { return periodic ? *periodic : *fixed; }
@@ -86,6 +100,10 @@ struct EffectiveResult {
   /// Whether all numbers are there.
   [[nodiscard]] bool is_solved() const { return !solves.empty(); }
 };
+
+/// k of the material with this id: its expressions; null where it has none. An id counts before a name, a name before the default.
+[[nodiscard]] assembly::CoefficientExpressions const* coefficient_of(assembly::ProblemSpec const& problem,
+                                                                     assembly::MeshSummary const& mesh, unsigned id);
 
 /// What is known of the result before anything is solved; the numbers to come are NaN. Fractions are 0.
 [[nodiscard]] EffectiveResult expected_effective(RunConfig const& config, assembly::MeshSummary const& mesh);

@@ -324,6 +324,9 @@ int print_check(Configuration const& configuration, int ranks, CheckOptions cons
     out << "#   effective      " << (config.effective.conditions == EffectiveConditions::both ? 6 : 3) << " problems with "
         << (config.effective.conditions == EffectiveConditions::both ? "periodic and fixed" : name_of(config.effective.conditions))
         << " conditions; the solution that is shown is that along " << name_of(config.effective.direction) << "\n";
+  if (auto const& parts = config.effective.sub_volumes; parts.is_asked())
+    out << "#   sub-volumes    " << parts.count << " of " << parts.size[0] << " x " << parts.size[1] << " x " << parts.size[2]
+        << " cells, with 3 problems each\n";
   if (backend_of(config) == Backend::cuda) {
     out << "#   device memory  about " << bytes_text(static_cast<double>(memory.device_peak())) << " at most\n"
         << "#     by stage     " << stages_text(memory.device) << "\n";

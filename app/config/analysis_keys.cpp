@@ -74,6 +74,7 @@ struct Analyses {
 }  // namespace
 
 Keys<RunConfig> keys_of_analysis() {
+  auto const with_sub_volumes = [](RunConfig const& c) { return c.effective.sub_volumes.is_asked(); };
   return {
       section<RunConfig>("analysis", "What is computed from the result."),
       key<RunConfig>("analysis.svd", Analyses{}, POISSON_MEMBER(analysis), "",
@@ -90,6 +91,19 @@ Keys<RunConfig> keys_of_analysis() {
       key<RunConfig>("analysis.effective.direction", Choice<Direction>{}, POISSON_MEMBER(effective.direction), "",
                      "Direction of the mean gradient in the problem whose solution is written and shown; both: a periodic one.")
           .only("with analysis.effective.conditions", [](RunConfig const& c) { return c.effective.is_asked(); }),
+      section<RunConfig>("analysis.effective.sub_volumes",
+                         "Tensors of parts of the box: how much they differ tells whether the sample is large enough."),
+      key<RunConfig>("analysis.effective.sub_volumes.size", OneOrThree{{1, 2147483647}}, POISSON_MEMBER(effective.sub_volumes.size),
+                     "cells", "Cells of a sub-volume in each direction, after all refinements: 64 or [64, 64, 32].")
+          .or_null("none")
+          .only("with analysis.effective.conditions", [](RunConfig const& c) { return c.effective.is_asked(); }),
+      key<RunConfig>("analysis.effective.sub_volumes.count", Integer{2, 100000}, POISSON_MEMBER(effective.sub_volumes.count), "",
+                     "So many sub-volumes, at random places that are all different. They may overlap.")
+          .only("with analysis.effective.sub_volumes.size", with_sub_volumes),
+      key<RunConfig>("analysis.effective.sub_volumes.seed", Integer{0, 9007199254740992},
+                     POISSON_MEMBER(effective.sub_volumes.seed), "",
+                     "Of their places: the same seed gives the same ones everywhere.")
+          .only("with analysis.effective.sub_volumes.size", with_sub_volumes),
   };
 }
 

@@ -161,24 +161,6 @@ struct CropRanges {
   }
 };
 
-/// One number for all directions, or three.
-struct Blocks {
-  static constexpr Integer number{1, 1024};
-  [[nodiscard]] std::string allowed() const { return number.allowed() + "; or [x, y, z] of them"; }
-  void read(YamlNode const& node, std::string const& path, assembly::Counts3& out) const {
-    if (node.kind != YamlNode::Kind::list)
-      out.fill(number.parse(node, path));
-    else
-      ThreeOf<Integer>{number}.read(node, path, out);
-  }
-  [[nodiscard]] std::string write(assembly::Counts3 const& value) const {
-    return value[0] == value[1] && value[1] == value[2] ? number.write(value[0]) : ThreeOf<Integer>{number}.write(value);
-  }
-  [[nodiscard]] Json json_schema() const {
-    return {{"anyOf", Json::array({number.json_schema(), ThreeOf<Integer>{number}.json_schema()})}};
-  }
-};
-
 /// One level or several, ascending.
 struct Levels {
   [[nodiscard]] std::string allowed() const { return "number, or a list of increasing numbers, e.g. [50, 128]"; }
@@ -509,7 +491,7 @@ Keys<RunConfig> keys_of_mesh() {
                      "Makes labels of grey values: with 128, 0 below 128 and 1 from 128 on; with [50, 128], 0, 1 and 2.")
           .or_null("the values are labels")
           .only("with problem.mesh.image", with_image),
-      key<RunConfig>("problem.mesh.coarsen", Blocks{}, POISSON_MEMBER(problem.mesh.image.coarsen), "voxels",
+      key<RunConfig>("problem.mesh.coarsen", OneOrThree{{1, 1024}}, POISSON_MEMBER(problem.mesh.image.coarsen), "voxels",
                      "So many voxels in each direction become one cell: the most frequent label counts, of equally frequent ones "
                      "the lowest.")
           .or_null("1")

@@ -94,6 +94,13 @@ namespace poisson::app {
 struct EffectiveSpec {
   EffectiveConditions conditions = EffectiveConditions::none;
   Direction direction = Direction::x;  ///< of the mean gradient in the problem of the run
+  /// Parts of the box whose tensors are compared with that of the whole. Positions follow from the seed; the first ones stay where
+  /// there are more.
+  struct SubVolumes {
+    std::array<std::int64_t, 3> size{};  ///< cells of the mesh after all refinements; 0: there are no sub-volumes
+    std::int64_t count = 10, seed = 1;
+    [[nodiscard]] bool is_asked() const { return size[0] > 0; }
+  } sub_volumes{};
   [[nodiscard]] bool is_asked() const { return conditions != EffectiveConditions::none; }
   [[nodiscard]] bool has_periodic() const { return is_asked() && conditions != EffectiveConditions::fixed; }
   [[nodiscard]] bool has_fixed() const { return is_asked() && conditions != EffectiveConditions::periodic; }

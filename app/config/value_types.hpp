@@ -23,6 +23,26 @@ struct Step {
   [[nodiscard]] Json json_schema() const { return {{"anyOf", Json::array({Json{{"const", "last"}}, number.json_schema()})}}; }
 };
 
+/// A count for all directions, or three of them; null where they are 0.
+struct OneOrThree {
+  Integer number;
+  [[nodiscard]] std::string allowed() const { return number.allowed() + "; or [x, y, z] of them"; }
+  void read(YamlNode const& node, std::string const& path, std::array<std::int64_t, 3>& out) const {
+    if (node.kind != YamlNode::Kind::list)
+      out.fill(number.parse(node, path));
+    else
+      ThreeOf<Integer>{number}.read(node, path, out);
+  }
+  [[nodiscard]] std::string write(std::array<std::int64_t, 3> const& value) const {
+    if (value[0] == 0)
+      return "null";
+    return value[0] == value[1] && value[1] == value[2] ? number.write(value[0]) : ThreeOf<Integer>{number}.write(value);
+  }
+  [[nodiscard]] Json json_schema() const {
+    return {{"anyOf", Json::array({number.json_schema(), ThreeOf<Integer>{number}.json_schema()})}};
+  }
+};
+
 struct PlainName {
   [[nodiscard]] std::string allowed() const { return "name of letters, digits and '_' that begins with no digit"; }
   void read(YamlNode const& node, std::string const& path, std::string& out) const;

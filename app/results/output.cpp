@@ -63,6 +63,8 @@ Outputs::Outputs(RunConfig const& config, int n_ranks, bool keeps_unknowns) : co
     add(make_plane(config, i));
   if (spec.surface)
     add(make_surface(config));
+  if (config.effective.sub_volumes.is_asked())
+    add(make_sub_volumes(config));
 
   std::size_t first = spec.probes.size();
   for (auto const& output : list_)

@@ -100,7 +100,8 @@ public:
 [[nodiscard]] std::unique_ptr<Output> make_line(RunConfig const& config, std::size_t index);
 [[nodiscard]] std::unique_ptr<Output> make_circle(RunConfig const& config, std::size_t index);
 [[nodiscard]] std::unique_ptr<Output> make_plane(RunConfig const& config, std::size_t index);
-[[nodiscard]] std::unique_ptr<Output> make_surface(RunConfig const& config);  ///< the boundary of the mesh (surface.vtp)
+[[nodiscard]] std::unique_ptr<Output> make_surface(RunConfig const& config);      ///< the boundary of the mesh (surface.vtp)
+[[nodiscard]] std::unique_ptr<Output> make_sub_volumes(RunConfig const& config);  ///< those of analysis.effective: a table, a plot
 
 /// The files of a solution that a configuration asks for: the one list of them.
 class Outputs {

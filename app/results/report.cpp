@@ -70,6 +70,16 @@ void add_effective(EffectiveResult const& effective, std::vector<std::pair<std::
   }
   if (effective.fixed)
     rows.emplace_back("effective", diagonal(effective.fixed->by_flux) + " (fixed values on two sides)");
+  if (!effective.sub_volumes.empty()) {
+    SubVolumeStatistics const statistics = statistics_of(effective.sub_volumes);
+    auto const [nx, ny, nz] = effective.sub_volumes_asked.size;
+    std::string text = std::to_string(effective.sub_volumes.size()) + " of " + std::to_string(nx) + " x " + std::to_string(ny) +
+                       " x " + std::to_string(nz) + " cells:";
+    for (std::size_t d = 0; d < 3; ++d)
+      text += std::string(d == 0 ? " " : ", ") + "xyz"[d] + "xyz"[d] + " " + number_text(statistics.mean[d][d], 6) + " +- " +
+              number_text(statistics.deviation[d][d], 3);
+    rows.emplace_back("sub-volumes", text);
+  }
   if (auto const& bounds = effective.bounds)
     rows.emplace_back("bounds", "Reuss " + number_text(bounds->reuss, 6) + ", Hashin-Shtrikman " +
                                     number_text(bounds->hashin_shtrikman_lower, 6) + " to " +

@@ -78,6 +78,9 @@ std::string meaning_of_effective(std::string_view name) {
     return "effective k over that of the phase that conducts";
   if (name.starts_with("tortuosity_factor."))
     return "share of that phase, over the relative diffusivity";
+  if (name.starts_with("sub_volumes."))
+    return std::string(name.starts_with("sub_volumes.mean.") ? "mean of sub-volumes, " : "deviation of a sub-volume, ") +
+           std::string(name.substr(name.size() - 2));
   return std::string("mean flux along ") + name[name.size() - 2] + " for a mean gradient of 1 along " + name.back() +
          (name.starts_with("fixed.") ? ", fixed conditions" : "");
 }

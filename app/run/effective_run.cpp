@@ -3,6 +3,8 @@
 #include "app/config/effective.hpp"
 #include "app/plan/assembly_plan.hpp"
 #include "app/run/balance.hpp"
+#include "assembly/image/labels.hpp"
+#include "assembly/mesh/counts.hpp"
 #include "assembly/system/integrals.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
@@ -32,6 +34,66 @@ struct OfProblem {
 };
 using Column = std::array<double, 3>;  ///< of a tensor
 
+/// A problem that is solved as in a run of its own, but for the backend. `result` gets what the solve took.
+class OwnRun {
+public:
+  /// Collective. Throws what System and SystemSolver throw; Interrupted.
+  OwnRun(RunConfig config, EffectiveParts const& parts)
+      : config(std::move(config)),
+        log(this->config, parts.options, console_),
+        mesh(make_domain(this->config, parts.team)),
+        solver(this->config, parts.team, parts.device, log) {
+    StageClock& clock = parts.solver.log().record.clock;
+    log.record.mesh = mesh.whole;
+    log.record.dofs = mesh.whole.dofs;
+    system = clock.time(Stage::assembly, [&] {
+      return std::make_unique<System>(mesh, parts.team, this->config,
+                                      plan_for(mesh, parts.team, this->config, parts.device.backend()),
+                                      [&]() -> Context& { return parts.device.context(); });
+    });
+    log.record.nnz = system->nnz();
+    clock.time(Stage::convert, [&] { system->store(solver); });
+    if (this->config.effective.has_periodic())
+      solver.keep_setup();
+    FieldPair x = clock.time(Stage::solve, [&] {
+      return solver.solve(system->rhs(), system->is_singular(), system->order_one(parts.device), system->nested_spaces(),
+                          [&] { return mesh.row_numbers(); });
+    });
+    if (log.record.status == SolverStatus::interrupted)
+      throw Interrupted();
+    clock.time(Stage::verify, [&] { solver.verify(system->rhs(), x); });
+    std::int64_t& peak = parts.solver.log().record.device_peak_bytes;
+    peak = std::max(peak, log.record.device_peak_bytes);
+    log.record.result.reason = log.record.reason;
+    u = {system->reconstruct(std::move(x.high)), {}};
+  }
+  OwnRun(OwnRun const&) = delete;
+  OwnRun& operator=(OwnRun const&) = delete;
+
+private:
+  Console console_{true};
+
+public:
+  RunConfig config;
+  RunLog log;
+  Domain mesh;
+  SystemSolver solver;
+  std::unique_ptr<System> system;
+  FieldPair u;
+};
+
+double volume_of_cell(assembly::BoxGrid const& grid, std::int64_t cell) {
+  std::array<std::int64_t, 3> const place{cell % grid.cells[0], cell / grid.cells[0] % grid.cells[1],
+                                          cell / (grid.cells[0] * grid.cells[1])};
+  double volume = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    auto const i = static_cast<std::size_t>(place[d]);
+    auto const& x = grid.coordinates[d];
+    volume *= x.empty() ? grid.extent[d] / static_cast<double>(grid.cells[d]) : x[i + 1] - x[i];
+  }
+  return volume;
+}
+
 class EffectiveRun {
 public:
   explicit EffectiveRun(EffectiveParts const& parts) : parts_(parts), first_(parts.config.effective.direction) {}
@@ -49,6 +111,8 @@ public:
     if (spec.has_fixed())
       solve_fixed(result.fixed.emplace());
     result.solves = std::move(solves_);
+    if (spec.sub_volumes.is_asked())
+      solve_sub_volumes(result);
     return result;
   }
 
@@ -153,32 +217,12 @@ private:
   /// A run of its own, but for the backend.
   void solve_fixed_along(Direction direction, EffectiveTensor& tensor) {
     RunConfig config = parts_.config;
+    config.effective = {};
     set_effective_problem(config, false, direction);
-    Team& team = parts_.team;
-    Console console(true);
-    RunLog log(config, parts_.options, console);
-    ResultRecord& of_run = parts_.solver.log().record;
-    Domain mesh = make_domain(config, team);
-    SystemSolver solver(config, team, parts_.device, log);
-    log.record.mesh = mesh.whole;
-    log.record.dofs = mesh.whole.dofs;
-    auto const system = of_run.clock.time(Stage::assembly, [&] {
-      return std::make_unique<System>(mesh, team, config, plan_for(mesh, team, config, parts_.device.backend()),
-                                      [&]() -> Context& { return parts_.device.context(); });
-    });
-    log.record.nnz = system->nnz();
-    of_run.clock.time(Stage::convert, [&] { system->store(solver); });
-    FieldPair x = of_run.clock.time(Stage::solve, [&] {
-      return solver.solve(system->rhs(), system->is_singular(), system->order_one(parts_.device), system->nested_spaces(),
-                          [&] { return mesh.row_numbers(); });
-    });
-    if (log.record.status == SolverStatus::interrupted)
-      throw Interrupted();
-    of_run.clock.time(Stage::verify, [&] { solver.verify(system->rhs(), x); });
-    of_run.device_peak_bytes = std::max(of_run.device_peak_bytes, log.record.device_peak_bytes);
-    log.record.result.reason = log.record.reason;
-    add_solve(false, direction, log.record.status, log.record.result, log.record.residual_true);
-    set_fixed(tensor, direction, *system, mesh, {system->reconstruct(std::move(x.high)), {}});
+    OwnRun const run(std::move(config), parts_);
+    ResultRecord const& record = run.log.record;
+    add_solve(false, direction, record.status, record.result, record.residual_true);
+    set_fixed(tensor, direction, *run.system, run.mesh, run.u);
   }
 
   /// Warns where fluxes and energies differ by more than the tolerance lets through, times what a contrast of k makes of it: as for
@@ -191,6 +235,96 @@ private:
                " conditions, differ by " + number_text(found) +
                " of the largest entry: entries are right to about that; ask for a smaller solver.tolerance, or for "
                "solver.precision: refined");
+  }
+
+  /// The materials of the cells of a part of the box, by their place among those of the mesh.
+  [[nodiscard]] assembly::LabelImage labels_of(assembly::BoxPart const& part) const {
+    Domain const& mesh = parts_.mesh;
+    assembly::LabelImage image;
+    image.cells = part.cells;
+    image.labels = {mesh.whole.material_ids.begin(), mesh.whole.material_ids.end()};
+    for (unsigned const id : image.labels)
+      if (std::string const name = mesh.whole.material_groups.label(id); name != std::to_string(id))
+        image.names[id] = name;
+    image.large.resize(static_cast<std::size_t>(part.n_cells()));
+    assembly::BoxPart const own = mesh.is_whole() ? assembly::BoxPart{{}, parts_.config.problem.mesh.refined_cells()} : mesh.part;
+    std::size_t voxel = 0;
+    for (std::int64_t z = 0; z < part.cells[2]; ++z)
+      for (std::int64_t y = 0; y < part.cells[1]; ++y)
+        for (std::int64_t x = 0; x < part.cells[0]; ++x, ++voxel) {
+          std::array<std::int64_t, 3> const place{part.first[0] + x - own.first[0], part.first[1] + y - own.first[1],
+                                                  part.first[2] + z - own.first[2]};
+          bool is_own = mesh.own != nullptr;
+          for (std::size_t d = 0; d < 3; ++d)
+            is_own = is_own && place[d] >= 0 && place[d] < own.cells[d];
+          if (!is_own)
+            continue;
+          unsigned const id = mesh.own->material((place[2] * own.cells[1] + place[1]) * own.cells[0] + place[0]);
+          image.large[voxel] = static_cast<std::uint32_t>(std::ranges::lower_bound(image.labels, id) - image.labels.begin());
+        }
+    combine_lists(parts_.team.communicator(), std::span<std::uint32_t>(image.large),
+                  [](std::uint32_t& number, std::uint32_t of_other) { number = std::max(number, of_other); });
+    return image;
+  }
+
+  /// The problem of a part of the box, whose materials are labels.
+  [[nodiscard]] RunConfig config_of(assembly::BoxGrid const& grid, assembly::LabelImage image) const {
+    RunConfig config = parts_.config;
+    assembly::MeshSpec& box = config.problem.mesh;
+    box.origin = grid.origin;
+    box.extent = grid.extent;
+    box.cells = grid.cells;
+    box.growth = {1, 1, 1};
+    box.coordinates = grid.coordinates;
+    box.refinements = 0;
+    box.regions.clear();
+    box.image = {};
+    auto& coefficient = config.problem.coefficient;
+    coefficient.clear();
+    for (unsigned const id : image.labels)
+      if (auto const* const k = coefficient_of(parts_.config.problem, parts_.mesh.whole, id); k != nullptr)
+        coefficient[static_cast<int>(id)] = *k;
+    config.problem.coefficient_of_name.clear();
+    box.labels = std::make_shared<assembly::LabelImage const>(std::move(image));
+    config.effective.sub_volumes = {};
+    config.effective.conditions = config.effective.has_periodic() ? EffectiveConditions::periodic : EffectiveConditions::fixed;
+    set_effective_problem(config, config.effective.has_periodic(), first_);
+    return config;
+  }
+
+  /// The tensor of every sub-volume, from runs of their own.
+  void solve_sub_volumes(EffectiveResult& result) {
+    EffectiveSpec::SubVolumes const& spec = parts_.config.effective.sub_volumes;
+    if (parts_.frees_matrix && parts_.solver.has_matrix())
+      static_cast<void>(parts_.solver.take_matrix());
+    ResultRecord& record = parts_.solver.log().record;
+    assembly::BoxGrid const box = *assembly::predict_counts(parts_.config.problem.mesh).box;
+    for (auto const& first : sub_volume_places(spec, box.cells)) {
+      assembly::BoxPart const part{first, spec.size};
+      assembly::LabelImage image = labels_of(part);
+      assembly::BoxGrid const grid = assembly::part_of(box, first, spec.size);
+      assembly::Quantities of_part;
+      for (std::int64_t voxel = 0; voxel < image.size(); ++voxel)
+        of_part.volumes[image.label(voxel)] += volume_of_cell(grid, voxel);
+      SubVolume& found = result.sub_volumes.emplace_back();
+      found.first = first;
+      double const volume = grid.extent[0] * grid.extent[1] * grid.extent[2];
+      for (unsigned const id : image.labels)
+        found.fractions.push_back(of_part.volumes[id] / volume);
+      OwnRun run(config_of(grid, std::move(image)), parts_);
+      ResultRecord const& of_run = run.log.record;
+      if (of_run.status == SolverStatus::converged)
+        found.tensor = EffectiveRun({run.config, parts_.options, run.mesh, parts_.team, *run.system, run.solver, parts_.device,
+                                     run.u, of_part, true, nullptr})
+                           .result()
+                           .tensor()
+                           .by_flux;
+      if (of_run.status != SolverStatus::converged && record.status == SolverStatus::converged) {
+        record.status = of_run.status;
+        record.reason =
+            "sub-volume " + std::to_string(result.sub_volumes.size()) + " of analysis.effective was not solved: " + of_run.reason;
+      }
+    }
   }
 
   EffectiveParts const& parts_;

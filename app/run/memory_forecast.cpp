@@ -472,6 +472,22 @@ std::int64_t peak_of_fixed(RunConfig config, Backend backend, int ranks) {
   return forecast_memory(config, backend, assembly::CheckedProblem(std::move(problem)), ranks).host_peak().bytes;
 }
 
+/// Bytes on the host of a run for one of the sub-volumes of analysis.effective, whose k is taken to vary.
+std::int64_t peak_of_sub_volume(RunConfig config, Backend backend, int ranks) {
+  assembly::MeshSpec box;
+  box.cells = config.effective.sub_volumes.size;
+  config.problem.mesh = std::move(box);
+  config.problem.coefficient = {{-1, {"2 + x"}}};
+  config.problem.coefficient_of_name.clear();
+  bool const periodic = config.effective.has_periodic();
+  config.effective.conditions = periodic ? EffectiveConditions::periodic : EffectiveConditions::fixed;
+  config.effective.sub_volumes = {};
+  set_effective_problem(config, periodic, config.effective.direction);
+  assembly::ProblemSpec problem = problem_of(config);
+  problem.mesh.shared = ranks > 1;
+  return forecast_memory(config, backend, assembly::CheckedProblem(std::move(problem)), ranks).host_peak().bytes;
+}
+
 }  // namespace
 
 MemoryForecast::OfStage const& MemoryForecast::peak(std::vector<OfStage> const& stages) {
@@ -543,6 +559,11 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   if (config.effective.has_fixed()) {  // the matrix of the run is freed before; u and the forces of three problems
     std::int64_t const peak = config.effective.has_periodic() ? peak_of_fixed(config, backend, ranks) : result.host_peak().bytes;
     result.host.push_back({"analysis", peak + part.space + 7 * 8 * n});
+  }
+  if (config.effective.sub_volumes.is_asked()) {
+    std::int64_t const cells =
+        config.effective.sub_volumes.size[0] * config.effective.sub_volumes.size[1] * config.effective.sub_volumes.size[2];
+    result.host.push_back({"analysis", peak_of_sub_volume(config, backend, ranks) + part.space + 4 * 8 * n + 8 * cells});
   }
   add("output", kept + u + part.solution + outputs);
   if (!cpu) {

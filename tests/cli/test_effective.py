@@ -234,6 +234,64 @@ problem:
     assert found["bounds"]["reuss"] == 0 and found["bounds"]["hashin_shtrikman"][0] == 0
 
 
+def numbers_of_image(n, seed):
+    """Labels 1 and 2 of voxels, some in slabs so that pieces differ."""
+    labels = np.random.default_rng(seed).integers(1, 3, size=(n, n, n)).astype(np.uint8)
+    labels[: n // 3] = 1
+    return labels
+
+
+def test_sub_volumes(poisson):
+    """Each is a box of its own: the same tensor as that of the image cropped to it, with the place that the record tells."""
+    n, size = 10, (4, 5, 6)
+    labels = numbers_of_image(n, 5)
+    labels.tofile(poisson.directory / "scan.raw")
+    mesh = f"image: scan.raw, cells: [{n}, {n}, {n}], type: uint8, spacing: [0.5, 0.5, 1]"
+    text = "problem:\n  mesh: {%s}\n  coefficient: {1: \"1\", 2: \"30 + x\"}\n"
+    for conditions in ("periodic", "fixed"):
+        found = effective(poisson, text % mesh, f"analysis.effective.sub_volumes={{size: {list(size)}, count: 3, seed: 7}}", conditions=conditions)["sub_volumes"]
+        assert found["size"] == list(size) and found["count"] == 3 and len({tuple(v["first"]) for v in found["volumes"]}) == 3
+        for volume in found["volumes"]:
+            (x, y, z), (a, b, c) = volume["first"], size
+            piece = labels[z:z + c, y:y + b, x:x + a]
+            assert volume["fractions"] == pytest.approx([(piece == 1).mean(), (piece == 2).mean()], rel=1e-12)
+            crop = f"crop: [[{x}, {x + a}], [{y}, {y + b}], [{z}, {z + c}]]"
+            alone = effective(poisson, text % f"{mesh}, {crop}", conditions=conditions)
+            close(volume["tensor"], alone["tensor"])
+        tensors = np.array([v["tensor"] for v in found["volumes"]])
+        close(found["mean"], tensors.mean(axis=0))
+        close(found["deviation"], tensors.std(axis=0, ddof=1))
+    quantities = poisson.record()["quantities"]
+    assert quantities["effective.sub_volumes.mean.yy"] == found["mean"][1][1] and quantities["effective.sub_volumes.deviation.xx"] == found["deviation"][0][0]
+    rows = list(csv.DictReader(open(poisson.directory / "out/sub_volumes.csv")))
+    assert [float(row["zz"]) for row in rows] == [v["tensor"][2][2] for v in found["volumes"]]
+    more = effective(poisson, text % mesh, f"analysis.effective.sub_volumes={{size: {list(size)}, count: 5, seed: 7}}", conditions="fixed")["sub_volumes"]
+    assert [v["first"] for v in more["volumes"][:3]] == [v["first"] for v in found["volumes"]]
+
+
+@pytest.mark.parametrize("grading, where", [("growth: [1.3, 1.2, 0.8]", "x < 0"), ("refinements: 1", "y > 1.0")])
+def test_sub_volumes_of_a_laminate(poisson, grading, where):
+    """Those of one material have its k; the others are laminates of what they hold. One as large as the box is the box."""
+    found = effective(poisson, LAMINATE % (grading, where), "analysis.effective.sub_volumes={size: 3, count: 12}")["sub_volumes"]
+    normal = 0 if where.startswith("x") else 1
+    for volume in found["volumes"]:
+        core, rest = volume["fractions"][1], volume["fractions"][0]
+        series, parallel = 1 / (core + rest / 4), core + 4 * rest
+        close(volume["tensor"], np.diag([series if d == normal else parallel for d in range(3)]))
+
+
+@pytest.mark.parametrize("sets, message", [
+    ("{size: 7, count: 2}", "analysis.effective.sub_volumes.size: found 7 cells in x; allowed: up to 6"),
+    ("{size: 5, count: 9}", "analysis.effective.sub_volumes.count: found 9; allowed: up to 8"),
+    ("{size: 0, count: 9}", "analysis.effective.sub_volumes.size"),
+    ("{count: 9}", "analysis.effective.sub_volumes.count")])
+def test_sub_volumes_that_are_refused(poisson, sets, message):
+    done = effective(poisson, LAMINATE % ("growth: [1, 1, 1]", "x < 0"), f"analysis.effective.sub_volumes={sets}", code=1)
+    assert message in done.stderr
+    void = effective(poisson, (LAMINATE % ("growth: [1, 1, 1]", "x < 0")).replace('"4"', "void"), "analysis.effective.sub_volumes={size: 3}", code=1, conditions="fixed")
+    assert "void" in void.stderr
+
+
 def test_an_image(poisson):
     """Its box is known from the file: the spheres of the packing, by both conditions, since it is its own mirror image."""
     found = effective(poisson, f"problem:\n  mesh: {{image: {ROOT / 'meshes/packing.mha'}, names: {{1: air, 2: grain}}}}\n  coefficient: {{air: \"1\", grain: \"9\"}}\n",

@@ -100,7 +100,7 @@ problem:
   coefficient: {rock: "3", default: "1"}
 output: {picture: false, report: false, vtk: {enabled: false}}
 """)
-    poisson("run", config, "--output", "a", "--set", "analysis.effective.conditions=both")
+    poisson("run", config, "--output", "a", "--set", "analysis.effective.conditions=both", "--set", "analysis.effective.sub_volumes={size: 2, count: 2}")
     poisson("run", config, "--output", "b", "--set", "analysis.effective.conditions=fixed", "--set", "problem.coefficient={rock: void, default: 1}",
             "--set", "problem.mesh.regions[0].where=y > 0.3 && y < 0.7")
     records = [{"effective": record["effective"], "quantities": {name: value for name, value in record["quantities"].items() if name.startswith("effective.")}}
