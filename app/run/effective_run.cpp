@@ -34,26 +34,25 @@ struct OfProblem {
 };
 using Column = std::array<double, 3>;  ///< of a tensor
 
-/// A problem that is solved as in a run of its own, but for the backend. `result` gets what the solve took.
+/// A problem that is solved as in a run of its own, but for the backend.
 class OwnRun {
 public:
   /// Collective. Throws what System and SystemSolver throw; Interrupted.
-  OwnRun(RunConfig config, EffectiveParts const& parts)
-      : config(std::move(config)),
-        log(this->config, parts.options, console_),
-        mesh(make_domain(this->config, parts.team)),
-        solver(this->config, parts.team, parts.device, log) {
+  OwnRun(RunConfig of_run, EffectiveParts const& parts)
+      : config(std::move(of_run)),
+        log(config, parts.options, console_),
+        mesh(make_domain(config, parts.team)),
+        solver(config, parts.team, parts.device, log) {
     StageClock& clock = parts.solver.log().record.clock;
     log.record.mesh = mesh.whole;
     log.record.dofs = mesh.whole.dofs;
     system = clock.time(Stage::assembly, [&] {
-      return std::make_unique<System>(mesh, parts.team, this->config,
-                                      plan_for(mesh, parts.team, this->config, parts.device.backend()),
+      return std::make_unique<System>(mesh, parts.team, config, plan_for(mesh, parts.team, config, parts.device.backend()),
                                       [&]() -> Context& { return parts.device.context(); });
     });
     log.record.nnz = system->nnz();
     clock.time(Stage::convert, [&] { system->store(solver); });
-    if (this->config.effective.has_periodic())
+    if (config.effective.has_periodic())
       solver.keep_setup();
     FieldPair x = clock.time(Stage::solve, [&] {
       return solver.solve(system->rhs(), system->is_singular(), system->order_one(parts.device), system->nested_spaces(),
