@@ -250,6 +250,10 @@ def test_sub_volumes(poisson):
     text = "problem:\n  mesh: {%s}\n  coefficient: {1: \"1\", 2: \"30 + x\"}\n"
     for conditions in ("periodic", "fixed"):
         found = effective(poisson, text % mesh, f"analysis.effective.sub_volumes={{size: {list(size)}, count: 3, seed: 7}}", conditions=conditions)["sub_volumes"]
+        quantities = poisson.record()["quantities"]
+        assert quantities["effective.sub_volumes.mean.yy"] == found["mean"][1][1] and quantities["effective.sub_volumes.deviation.xx"] == found["deviation"][0][0]
+        rows = list(csv.DictReader(open(poisson.directory / "out/sub_volumes.csv")))
+        assert [float(row["zz"]) for row in rows] == [v["tensor"][2][2] for v in found["volumes"]]
         assert found["size"] == list(size) and found["count"] == 3 and len({tuple(v["first"]) for v in found["volumes"]}) == 3
         for volume in found["volumes"]:
             (x, y, z), (a, b, c) = volume["first"], size
@@ -261,10 +265,6 @@ def test_sub_volumes(poisson):
         tensors = np.array([v["tensor"] for v in found["volumes"]])
         close(found["mean"], tensors.mean(axis=0))
         close(found["deviation"], tensors.std(axis=0, ddof=1))
-    quantities = poisson.record()["quantities"]
-    assert quantities["effective.sub_volumes.mean.yy"] == found["mean"][1][1] and quantities["effective.sub_volumes.deviation.xx"] == found["deviation"][0][0]
-    rows = list(csv.DictReader(open(poisson.directory / "out/sub_volumes.csv")))
-    assert [float(row["zz"]) for row in rows] == [v["tensor"][2][2] for v in found["volumes"]]
     more = effective(poisson, text % mesh, f"analysis.effective.sub_volumes={{size: {list(size)}, count: 5, seed: 7}}", conditions="fixed")["sub_volumes"]
     assert [v["first"] for v in more["volumes"][:3]] == [v["first"] for v in found["volumes"]]
 
