@@ -3,6 +3,7 @@
 #include "assembly/parallel.hpp"
 #include "assembly/space/space.hpp"
 #include "assembly/system/problem_data.hpp"
+#include "gpu/core/expression_code.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -121,39 +122,172 @@ void count(DataFindings::Jumps& jumps, double weight, Point3 const& where) {
   jumps.count += weight;
 }
 
+/// Of k, and of f.
+struct CellJumps {
+  DataFindings::Jumps k, f;
+};
+
+/// Of n cells or rows of them, one in `stride`. Not every n-th: on a box that could be the same plane again and again.
+bool is_looked_at(std::int64_t number, std::int64_t stride) {
+  return stride <= 1 || static_cast<std::int64_t>((static_cast<std::uint64_t>(number) * 0x9E3779B97F4A7C15U) >> 33U) % stride == 0;
+}
+
+/// The Gauss points of the cells of a box, m in each direction of a cell: their coordinates along the axes.
+struct PointsOfBox {
+  PointsOfBox(Space const& space, ProblemData const& data, PointTables const& map, int points)
+      : m(points), cells(space.box->cells) {
+    CellPoints cell(space, data);
+    std::array<std::int64_t, 3> const stride{1, cells[0], cells[0] * cells[1]};
+    std::size_t step = 1;
+    for (std::size_t d = 0; d < 3; ++d, step *= static_cast<std::size_t>(m))
+      for (std::int64_t c = 0; c < cells[d]; ++c) {
+        cell.reset(c * stride[d]);
+        cell.place(map);
+        for (std::size_t q = 0; q < static_cast<std::size_t>(m); ++q)
+          x[d].push_back(cell.x[q * step][d]);
+      }
+  }
+  [[nodiscard]] Point3 point(std::int64_t cx, std::int64_t cy, std::int64_t cz, int q) const {
+    return {x[0][static_cast<std::size_t>(cx * m + q % m)], x[1][static_cast<std::size_t>(cy * m + q / m % m)],
+            x[2][static_cast<std::size_t>(cz * m + q / (m * m))]};
+  }
+  int m;
+  std::array<std::int64_t, 3> cells;
+  std::array<std::vector<double>, 3> x;
+};
+
+/// Looks at a box row by row: an expression takes some nanoseconds a point where it is evaluated on lines, and a hundred where it
+/// is evaluated at one point after the other.
+class RowsOfBox {
+public:
+  RowsOfBox(Space const& space, ProblemData const& data, PointsOfBox const& points)
+      : space_(space),
+        data_(data),
+        points_(points),
+        values_(static_cast<std::size_t>(3 * points.m * points.m) * points.x[0].size()) {
+    auto const add = [&](Function const& f, std::vector<LineEvaluator>& to) {
+      to.emplace_back(f.code(), std::ssize(points.x[0]), points.x[0].data());
+    };
+    k_.resize(data_.coefficients.size());
+    for (std::size_t i = 0; i < k_.size(); ++i)
+      if (!data_.coefficients[i].is_constant())
+        for (Function const& component : data_.coefficients[i].components)
+          add(component, k_[i]);
+    f_.resize(data_.sources.size());
+    for (std::size_t i = 0; i < f_.size(); ++i)
+      if (data_.sources[i].can_jump())
+        add(data_.sources[i], f_[i]);
+  }
+
+  RowsOfBox(RowsOfBox const&) = delete;  // evaluators refer to data_
+  RowsOfBox& operator=(RowsOfBox const&) = delete;
+
+  /// Counts the cells of a row where k, or f, jumps, each `weight` times.
+  void look_at(std::int64_t row, double weight, CellJumps& found) {
+    for (std::size_t i = 0; i < k_.size(); ++i)
+      if (!k_[i].empty())
+        look(
+            row, k_[i], weight, found.k, [&](unsigned material) { return data_.coefficient_of.at(material) == i; },
+            [](Point3 const&, Point3 const&, double, double) { return true; });
+    for (std::size_t i = 0; i < f_.size(); ++i)
+      if (!f_[i].empty())
+        look(
+            row, f_[i], weight, found.f, [&](unsigned material) { return &data_.source(material) == &data_.sources[i]; },
+            [&](Point3 const& a, Point3 const& b, double at_a, double at_b) {
+              return jumps_between(data_.sources[i], a, b, at_a, at_b);
+            });
+  }
+
+private:
+  template <class Has, class Jumps>
+  void look(std::int64_t row, std::vector<LineEvaluator>& components, double weight, DataFindings::Jumps& found, Has const& has,
+            Jumps const& jumps) {
+    int const m = points_.m;
+    std::int64_t const nx = points_.cells[0], cy = row % points_.cells[1], cz = row / points_.cells[1];
+    has_.clear();
+    bool const one = space_.material_ids.size() == 1;
+    bool any = false;
+    for (std::int64_t c = 0; c < nx; ++c) {
+      has_.push_back(one && c > 0 ? has_[0] : has(space_.material(row * nx + c)));
+      any = any || has_.back();
+    }
+    if (!any)
+      return;
+    std::size_t const line = points_.x[0].size(), size = static_cast<std::size_t>(m * m) * line;
+    for (std::size_t e = 0; e < components.size(); ++e)
+      for (int z = 0; z < m; ++z)
+        for (int y = 0; y < m; ++y)
+          components[e](points_.x[1][static_cast<std::size_t>(cy * m + y)], points_.x[2][static_cast<std::size_t>(cz * m + z)],
+                        values_.data() + e * size + static_cast<std::size_t>(z * m + y) * line);
+    for (std::int64_t c = 0; c < nx; ++c) {
+      if (!has_[static_cast<std::size_t>(c)])
+        continue;
+      double const* const of_cell = values_.data() + c * m;
+      auto const value = [&](std::size_t e, int q) {
+        return of_cell[e * size + static_cast<std::size_t>(q / m) * line + static_cast<std::size_t>(q % m)];
+      };
+      bool const found_one = any_neighbors(m, 3, [&](int p, int q) {
+        for (std::size_t e = 0; e < components.size(); ++e)
+          if (differ(value(e, p), value(e, q)) &&
+              jumps(points_.point(c, cy, cz, p), points_.point(c, cy, cz, q), value(e, p), value(e, q)))
+            return true;
+        return false;
+      });
+      if (found_one)
+        count(found, weight, points_.point(c, cy, cz, m * m * m / 2));
+    }
+  }
+
+  Space const& space_;
+  ProblemData data_;
+  PointsOfBox const& points_;
+  std::vector<double> values_;  ///< of a row: by component, then by line of points, z slowest
+  std::vector<bool> has_;
+  std::vector<std::vector<LineEvaluator>> k_, f_;  ///< by expression, as far as they vary, and may jump
+};
+
 void check_cells(Space const& space, ReferenceElement const& element, ProblemData const& data, DataFindings& found) {
-  std::vector<bool> source_jumps;
-  for (Function const& f : data.sources)
-    source_jumps.push_back(f.can_jump());
-  bool const any_source = std::find(source_jumps.begin(), source_jumps.end(), true) != source_jumps.end();
+  bool const any_source = std::any_of(data.sources.begin(), data.sources.end(), [](Function const& f) { return f.can_jump(); });
   if (data.constant_coefficient() && !any_source)
     return;
   auto const map = tabulate(geometry_nodes_1d(space, element), element.volume_points);
   int const m = element.n_gauss();
   std::int64_t const stride = std::max<std::int64_t>(1, n_parts(space.n_cells * map.n_points, most_points_looked_at));
-  struct Both {
-    DataFindings::Jumps k, f;
-  };
-  std::vector<Both> parts(static_cast<std::size_t>(n_parts(space.n_cells, cells_of_a_part)));
-  parallel_for(
-      static_cast<std::int64_t>(parts.size()), [&] { return CellPoints(space, data); },
-      [&](CellPoints& cell, std::int64_t const p) {
-        auto const [begin, end] = part(space.n_cells, cells_of_a_part, p);
-        for (auto c = begin; c < end; ++c) {
-          // Not every n-th: on a box that could be the same plane again and again.
-          if (stride > 1 && static_cast<std::int64_t>((static_cast<std::uint64_t>(c) * 0x9E3779B97F4A7C15U) >> 33U) % stride != 0)
-            continue;
-          cell.reset(c);
-          cell.place(map);
-          Point3 const centre = cell.x[cell.x.size() / 2];
-          if (k_jumps(cell, c, m))
-            count(parts[p].k, static_cast<double>(stride), centre);
-          if (any_source)
-            if (Function const& f = cell.data.source(space.material(c)); f.can_jump() && value_jumps(cell, f, m, 3))
-              count(parts[p].f, static_cast<double>(stride), centre);
-        }
-      });
-  for (Both const& of_part : parts) {
+  std::vector<CellJumps> parts(static_cast<std::size_t>(n_parts(space.n_cells, cells_of_a_part)));
+  auto const is_code = [](Function const& f) { return f.is_code() || !f.can_jump(); };
+  if (space.box && data.diagonal_code() && std::all_of(data.sources.begin(), data.sources.end(), is_code)) {
+    PointsOfBox const points(space, data, map, m);
+    std::int64_t const rows = points.cells[1] * points.cells[2];
+    std::int64_t const rows_of_a_part = std::max<std::int64_t>(1, cells_of_a_part / points.cells[0]);
+    parts.resize(static_cast<std::size_t>(n_parts(rows, rows_of_a_part)));
+    parallel_for(
+        std::ssize(parts), [&] { return RowsOfBox(space, data, points); },
+        [&](RowsOfBox& box, std::int64_t const p) {
+          auto const [begin, end] = part(rows, rows_of_a_part, p);
+          for (auto row = begin; row < end; ++row)
+            if (is_looked_at(row, stride))
+              box.look_at(row, static_cast<double>(stride), parts[p]);
+        });
+  } else {
+    parallel_for(
+        std::ssize(parts), [&] { return CellPoints(space, data); },
+        [&](CellPoints& cell, std::int64_t const p) {
+          auto const [begin, end] = part(space.n_cells, cells_of_a_part, p);
+          for (auto c = begin; c < end; ++c) {
+            if (!is_looked_at(c, stride))
+              continue;
+            cell.reset(c);
+            cell.place(map);
+            Point3 const centre = cell.x[cell.x.size() / 2];
+            if (k_jumps(cell, c, m))
+              count(parts[p].k, static_cast<double>(stride), centre);
+            if (any_source)
+              if (Function const& f = cell.data.source(space.material(c)); f.can_jump() && value_jumps(cell, f, m, 3))
+                count(parts[p].f, static_cast<double>(stride), centre);
+          }
+        });
+  }
+  for (CellJumps const& of_part : parts) {
     if (of_part.k.count > 0)
       count(found.jumps[0], of_part.k.count, of_part.k.where);
     if (of_part.f.count > 0)
