@@ -1,5 +1,9 @@
 # Compiler settings shared by the whole project and by gpu/ built alone.
 include_guard(GLOBAL)
+include(GNUInstallDirs)
+if(NOT DEFINED CMAKE_INSTALL_RPATH_USE_LINK_PATH)
+  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # what is linked from folders that are not the system's is found after the installation, too
+endif()
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -52,10 +56,11 @@ endfunction()
 function(poisson_module name)
   add_library(${name}_objects OBJECT ${ARGN})
   set_target_properties(${name}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(${name}_objects PUBLIC poisson_settings)
+  target_link_libraries(${name}_objects PUBLIC $<BUILD_INTERFACE:poisson_settings>)
   add_library(${name} MODULE)
   target_link_libraries(${name} PRIVATE ${name}_objects)
   target_link_options(${name} PRIVATE -Wl,-z,now -Wl,--as-needed)
   set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/app" LINKER_LANGUAGE CXX)
+  install(TARGETS ${name} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/poisson" COMPONENT program)
   set_property(GLOBAL APPEND PROPERTY POISSON_MODULES ${name})
 endfunction()

@@ -12,6 +12,7 @@
 #include "app/launch/launch.hpp"
 #include "app/launch/processors.hpp"
 #include "app/results/system_files.hpp"
+#include "app/results/versions.hpp"
 #include "app/run/run.hpp"
 #include "app/run/solve.hpp"
 #include "app/sweep/sweep.hpp"
@@ -51,7 +52,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson bench solve      solvers by format, method, precision and preconditioner; CG by cuSPARSE and cuBLAS beside them
   poisson bench svd        dense decompositions, LAPACK and cuSOLVER beside them
   poisson info             build, libraries, devices, memory, measured copy bandwidth
-  poisson --version
+  poisson --version        commit, compilers, versions of libraries
   poisson --help           also: poisson COMMAND --help
   mpirun -n R poisson run CONFIG             the same on R ranks, which share the unknowns; also check, sweep --case K, info, bench spmv|solve
 
@@ -352,7 +353,7 @@ int run_command(std::vector<std::string> words) {
     return exit_done;
   }
   if (command == "--version") {
-    std::cout << "poisson " POISSON_VERSION "\n";
+    std::cout << version_report();
     return exit_done;
   }
   std::vector<std::string> const commands{"run", "sweep", "predict", "check", "solve", "svd", "schema", "bench", "info", "init"};

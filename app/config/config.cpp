@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <system_error>
@@ -105,6 +106,24 @@ public:
 private:
   std::uint64_t value_ = 0xcbf29ce484222325u;
 };
+
+/// A hash of names, types and allowed values: of a schema without its descriptions.
+std::string version_of(schema::Json const& schema) {
+  std::function<schema::Json(schema::Json const&)> const without_words = [&](schema::Json const& node) {
+    if (!node.is_structured())
+      return node;
+    schema::Json rest = node.is_array() ? schema::Json::array() : schema::Json::object();
+    for (auto const& [name, item] : node.items())
+      if (node.is_array())
+        rest.push_back(without_words(item));
+      else if (name != "description" || !item.is_string())
+        rest[name] = without_words(item);
+    return rest;
+  };
+  Hash hash;
+  hash.add_text(without_words(schema).dump());
+  return hash.digits();
+}
 
 /// The text of a configuration file. Throws ConfigError.
 std::string read_text(fs::path const& path) {
@@ -524,7 +543,9 @@ std::string json_schema_text() {
                     {"then", {{"anyOf", Json::array({Json{{"$ref", "#/$defs/range"}}, Json{{"$ref", "#/$defs/powers_of_two"}}})}}},
                     {"else", list}};
   }
-  return root.dump(2) + "\n";
+  Json identified{{"$schema", root["$schema"]}, {"$id", "urn:poisson:configuration:" POISSON_VERSION ":" + version_of(root)}};
+  identified.update(root);
+  return identified.dump(2) + "\n";
 }
 
 std::string resolved_yaml(RunConfig const& config) {

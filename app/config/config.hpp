@@ -88,7 +88,8 @@ inline constexpr char const* stdin_name = "<stdin>";
 /// Throws InputError for a key that is unknown, with the one that was probably meant.
 [[nodiscard]] std::string schema_text(std::string const& key);
 /// The JSON Schema (draft 2020-12) of a configuration, for editors: names, types, allowed values, defaults, descriptions. It
-/// knows hardly any conditions between keys.
+/// knows hardly any conditions between keys. Its $id ends in the version of the program and a hash (64-bit FNV-1a, 16 hexadecimal
+/// digits) of all but the descriptions, as JSON without white space: it changes with the keys, their types, values and defaults.
 [[nodiscard]] std::string json_schema_text();
 
 /// Every key with its effective value; reading it gives the same RunConfig. Keys that do not apply (such as the cells of a mesh

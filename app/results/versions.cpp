@@ -19,6 +19,15 @@ std::string versions_text() {
          ", " POISSON_BUILD_TYPE ", compiler " __VERSION__ ", " + library_versions();
 }
 
+std::string version_report() {
+  return "poisson " POISSON_VERSION "\n"
+         "commit     " +
+         std::string(commit_of_build()) +
+         "\nbuild      " POISSON_BUILD_TYPE ", processor " POISSON_CPU_ARCH "\ncompiler   " POISSON_COMPILER " " __VERSION__
+         "\nCUDA       " POISSON_CUDA_TEXT "\nMPI        " POISSON_MPI_TEXT "\nlibraries  " +
+         library_versions() + "\n";
+}
+
 nlohmann::ordered_json provenance_of(std::string const& command) {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0)

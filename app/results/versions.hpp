@@ -11,6 +11,8 @@ namespace poisson::app {
 [[nodiscard]] std::string library_versions();
 /// The program, how it was built, and its libraries.
 [[nodiscard]] std::string versions_text();
+/// The text of `poisson --version`: beside those the compilers, CUDA and MPI. Loads no library.
+[[nodiscard]] std::string version_report();
 /// The commit that the program was built from, with "-dirty" where files were changed since; "unknown" without git.
 [[nodiscard]] std::string_view commit_of_build();
 /// Who has computed a record, when and with what: date, host, command, commit, version, build and versions of libraries.

@@ -12,7 +12,7 @@ void* load_module(std::string const& name, bool visible, std::string& missing) {
   // The program itself, by whatever links it was started.
   auto const folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   std::string path = file;
-  for (auto const& there : {folder, folder.parent_path() / "lib"})
+  for (auto const& there : {folder, folder.parent_path() / "lib", folder / POISSON_MODULES})
     if (path == file && exists(there / file, ignored))
       path = there / file;
   // Functions of the libraries behind it are looked up when they are called: most never are. Its own are looked up now, as it is

@@ -7,7 +7,8 @@
 
 namespace poisson {
 
-/// Loads lib`name`.so: from the folder of the program, or lib beside that folder, or from where the system looks for libraries.
+/// Loads lib`name`.so: from the folder of the program, or lib beside that folder, or where an installation has the libraries
+/// (POISSON_MODULES counts from the folder of the program), or from where the system looks for libraries.
 /// With `visible`, libraries that are loaded later find its symbols. Returns its function `name`; null, with the reason in
 /// `missing`, where there is none. The library is never unloaded.
 [[nodiscard]] void* load_module(std::string const& name, bool visible, std::string& missing);

@@ -16,7 +16,7 @@ OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output/vtk", "assembly/de
           r"mpi\.h": {"app/mpi"}, r"cairo": {"output/picture"}, r"(hdf5|H5)": {"output/vtk"}}
 # Rooms of a layer, lowest first: each may include itself and those before it.
 ROOMS = {"assembly": ["text.hpp", "parallel.hpp", "expression", "image", "problem.hpp", "mesh", "space", "dealii", "system", "discretization.hpp", "discretization.cpp"],
-         "gpu": ["core", "kernels", "exchange", "formats", "elements", "preconditioners", "solvers", "spectral", "peers"],
+         "gpu": ["core", "kernels", "exchange", "formats", "elements", "preconditioners", "solvers", "spectral", "peers", "examples"],
          "app": ["mpi", "io", "config", "analysis", "launch", "domain", "plan", "results", "run", "sweep", "bench", "cli"]}
 NAMESPACES = {"gpu": "poisson", "assembly": "poisson::assembly", "output": "poisson::output", "app": "poisson::app"}
 

@@ -44,7 +44,7 @@ def errors(schema, value, root, path=""):
     """What is wrong with a value, by the keywords that the schema has; a keyword that is unknown here fails."""
     found = []
     for word, rule in schema.items():
-        if word in ("$schema", "$defs", "title", "description", "default", "then", "else"):
+        if word in ("$schema", "$id", "$defs", "title", "description", "default", "then", "else"):
             continue
         if word == "$ref":
             target = root
@@ -252,3 +252,38 @@ def test_wrong_words(poisson):
     assert "found also 'matrix'" in poisson("schema", "solver", "matrix", code=1).stderr
     assert "takes no key; found 'solver'" in poisson("schema", "solver", "--json", code=1).stderr
     assert "--json" in poisson("schema", "--help").stdout
+
+
+class Digits(str):
+    """A number as the program has written it."""
+
+
+def compact(node):
+    if isinstance(node, dict):
+        return "{" + ",".join(json.dumps(name, ensure_ascii=False) + ":" + compact(item) for name, item in node.items()
+                              if name != "description" or not isinstance(item, str)) + "}"
+    if isinstance(node, list):
+        return "[" + ",".join(map(compact, node)) + "]"
+    return str(node) if isinstance(node, Digits) else json.dumps(node, ensure_ascii=False)
+
+
+def identity(schema):
+    """Of the schema without descriptions and without its own name, by 64-bit FNV-1a."""
+    value = 0xCBF29CE484222325
+    for byte in compact({name: item for name, item in schema.items() if name != "$id"}).encode():
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return f"{value:016x}"
+
+
+def test_its_name_has_a_version_that_changes_with_the_keys(poisson):
+    schema = json.loads(poisson("schema", "--json").stdout, parse_float=Digits, parse_int=Digits)
+    version = re.match(r"poisson (\S+)", poisson("--version").stdout)[1]
+    same = identity(schema)
+    assert schema["$id"] == f"urn:poisson:configuration:{version}:{same}"
+    tolerance = schema["properties"]["solver"]["properties"]["tolerance"]
+    tolerance["description"] += " In other words."
+    assert identity(schema) == same
+    tolerance["default"] = Digits("1e-3")
+    other = identity(schema)
+    del schema["properties"]["solver"]["properties"]["tolerance"]
+    assert len({same, other, identity(schema)}) == 3
