@@ -8,6 +8,7 @@
 #include "assembly/system/boundary_flux.hpp"
 #include "assembly/system/box_boundary.hpp"
 #include "assembly/system/data_check.hpp"
+#include "assembly/system/error_estimate.hpp"
 #include "assembly/system/evaluation.hpp"
 #include "assembly/system/integrals.hpp"
 #include "assembly/system/lattice_problem.hpp"
@@ -143,7 +144,7 @@ void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spe
   std::int64_t making = memory.space + std::max(nodes, 4 * cells * local + 24 * n + 12 * cells + of_cells);
   if (!lattices) {
     // deal.II: the triangulation, unknowns of its entities and once more of cells, a handle of every cell
-    if (spec.mesh.refinements > 0)
+    if (spec.mesh.refinements > 0 && spec.mesh.local == nullptr)  // which is there with the counts
       making += counts.triangulation_bytes;
     making += 4 * n + 4 * cells * local + 24 * cells;
   }
@@ -349,7 +350,7 @@ struct CheckedProblem::Impl {
     // Smaller lattices do not number the unknowns.
     if (spec.mesh.refinements >= Space::fewest_refinements_of_lattices && coarse->has_lattices())
       lattices = coarse->counts().cells;
-    return coarse->counts().refined(spec.mesh.refinements);
+    return refined_counts(*coarse, spec.mesh);
   }
   /// What the file has in place of materials is told where materials are asked for.
   ProblemData make_data() {
@@ -643,6 +644,16 @@ struct Discretization::Impl {
     return result;
   }
 
+  /// Of hanging nodes, or of periodic boundaries.
+  [[nodiscard]] Constraints constraints_of_space() const {
+    if (space.hanging.size() == 0)
+      return periodic_constraints(space, element, data);
+    if (data.has_periodic_boundaries())
+      throw InputError("problem.mesh.adaptive",
+                       "the cells at periodic boundaries are not refined locally yet; run without adaptive");
+    return space.hanging;
+  }
+
   [[nodiscard]] bool is_pure_neumann() const {
     if (!pure_neumann && space.box)  // has one part, and a Dirichlet face fixes it
       for (auto const& [id, index] : data.boundary_of)
@@ -716,8 +727,7 @@ std::vector<std::string> const& Discretization::notes() const {
 
 LinearSystem Discretization::assemble() {
   auto system = assemble_system(impl_->space, impl_->element, impl_->data,
-                                impl_->of_whole ? impl_->constraints_of_whole()
-                                                : periodic_constraints(impl_->space, impl_->element, impl_->data));
+                                impl_->of_whole ? impl_->constraints_of_whole() : impl_->constraints_of_space());
   impl_->summary.nnz = system.matrix.nnz();
   impl_->summary.exact_counts = true;
   impl_->pure_neumann = system.pure_neumann;
@@ -1136,6 +1146,58 @@ std::vector<CellFace> Discretization::boundary_faces() const {
 BoundarySurface Discretization::surface(std::span<double const> u) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
   return boundary_surface(impl_->space, impl_->element, impl_->data, u);
+}
+
+LocalCells const& Discretization::local_cells() const {
+  return impl_->space.local;
+}
+
+Constraints const& Discretization::hanging_nodes() const {
+  return impl_->space.hanging;
+}
+
+ErrorIndicators Discretization::estimate_error(Estimator estimator, std::span<double const> u, std::span<double const> dual,
+                                               LoadOfEstimate const& of_dual) const {
+  return assembly::estimate_error(impl_->space, impl_->element, impl_->data, estimator, u, dual, of_dual);
+}
+
+double Discretization::energy_of_error(std::span<double const> u) const {
+  return assembly::energy_of_error(impl_->space, impl_->element, impl_->data, u);
+}
+
+HostVector<double> Discretization::load_vector(LoadOfEstimate const& load, std::span<double const> lifted) const {
+  return assembly::load_vector(impl_->space, impl_->element, impl_->data, load, lifted);
+}
+
+HostVector<double> Discretization::transferred_to(Discretization const& next, std::span<double const> u) const {
+  return transferred(impl_->space, u, next.impl_->space, impl_->element);
+}
+
+HostVector<double> Discretization::lift_of(std::set<unsigned> const& boundaries) const {
+  Space const& space = impl_->space;
+  HostVector<double> result, all;  // how many faces with a Dirichlet condition an unknown is on
+  result.resize(space.n_dofs, 0.0);
+  all.resize(space.n_dofs, 0.0);
+  std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
+  for (BoundaryFace const& face : space.boundary_faces) {
+    if (condition_on(face.boundary_id) != BoundaryType::dirichlet)
+      continue;
+    space.dofs(face.cell, dofs.data());
+    for (int const node : impl_->element.face_nodes(face.face)) {
+      std::int32_t const unknown = dofs[static_cast<std::size_t>(node)];
+      all[unknown] += 1;
+      result[unknown] += boundaries.contains(face.boundary_id) ? 1 : 0;
+    }
+  }
+  for (std::int64_t i = 0; i < space.n_dofs; ++i)
+    result[i] = all[i] > 0 ? result[i] / all[i] : 0;
+  if (space.hanging.size() > 0)
+    space.hanging.expand(result);
+  return result;
+}
+
+BoundaryType Discretization::condition_on(unsigned boundary_id) const {
+  return impl_->data.boundary_at(boundary_id).type;
 }
 
 HostVector<double> Discretization::integration_weights() const {

@@ -5,6 +5,7 @@
 #include "assembly/space/constraints.hpp"
 #include "assembly/space/lattice_numbering.hpp"
 #include "assembly/space/space_partition.hpp"
+#include "assembly/system/estimates.hpp"
 #include "assembly/system/fields.hpp"
 #include "assembly/system/linear_system.hpp"
 #include "assembly/system/periodic_nodes.hpp"
@@ -26,6 +27,7 @@
 namespace poisson::assembly {
 
 struct DataFindings;
+struct LocalCells;  // assembly/space/space.hpp
 struct OwnPieces;
 struct SolutionResidual;  // assembly/system/boundary_flux.hpp
 struct SpaceArrays;
@@ -329,6 +331,20 @@ public:
   [[nodiscard]] std::vector<CellFace> boundary_faces() const;
   /// u and its flux on the boundary of the mesh.
   [[nodiscard]] BoundarySurface surface(std::span<double const> u) const;
+  /// Of a mesh that was refined locally, here and below; see Space and system/error_estimate.hpp.
+  [[nodiscard]] LocalCells const& local_cells() const;
+  [[nodiscard]] Constraints const& hanging_nodes() const;
+  [[nodiscard]] ErrorIndicators estimate_error(Estimator estimator, std::span<double const> u, std::span<double const> dual = {},
+                                               LoadOfEstimate const& of_dual = {}) const;
+  [[nodiscard]] double energy_of_error(std::span<double const> u) const;
+  [[nodiscard]] HostVector<double> load_vector(LoadOfEstimate const& load, std::span<double const> lifted = {}) const;
+  [[nodiscard]] HostVector<double> transferred_to(Discretization const& next, std::span<double const> u) const;
+  /// 1 at the unknowns on boundaries with these ids and a Dirichlet condition, 0 elsewhere; between at those that are on other such
+  /// boundaries, too. Continuous.
+  [[nodiscard]] HostVector<double> lift_of(std::set<unsigned> const& boundaries) const;
+  /// The condition on a boundary.
+  [[nodiscard]] BoundaryType condition_on(unsigned boundary_id) const;
+
   /// w_i, the integral of the basis function of unknown i (a lumped mass matrix): sum_i w_i u_i v_i approximates the integral of u
   /// v.
   [[nodiscard]] HostVector<double> integration_weights() const;

@@ -56,6 +56,16 @@ struct ConditionEffects {
   bool has_source = false;
 };
 
+/// How a mesh was refined locally, one cycle after the other, so that it can be made again. Cells are numbered as deal.II numbers
+/// the active cells of the mesh that a cycle begins with (LocalCells::active); ascending.
+struct LocalRefinement {
+  struct Cycle {
+    std::vector<std::int32_t> refine;   ///< each becomes 8, and so do others, so that neighbours differ by one level at most
+    std::vector<std::int32_t> coarsen;  ///< 8 of one parent become it again, where that is allowed
+  };
+  std::vector<Cycle> cycles;  ///< after the global refinements
+};
+
 /// A hexahedral mesh: the box, which may be that of an image, a generator of deal.II, or a file.
 struct MeshSpec {
   std::string generator = "box";  ///< "box", or a deal.II GridGenerator name
@@ -89,6 +99,8 @@ struct MeshSpec {
   /// The materials of the cells of an image, before refinement. Null: it was not read, and they are not known.
   std::shared_ptr<LabelImage const> labels{};
   int refinements = 0;  ///< number of global refinements; each splits a cell into 8
+  /// Set: cells may have several levels, with hanging nodes between them. A box is then a mesh like any other.
+  std::shared_ptr<LocalRefinement const> local{};
   /// Box only: the part of it that this process works on, where several share it. What bounds the part inside of the box is no
   /// boundary. Conditions and sources are those of the whole box.
   std::optional<BoxPart> part{};

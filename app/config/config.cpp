@@ -278,6 +278,8 @@ Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string n
     schema::apply_image(*root_, config_);
     if (config_.effective.is_asked())
       set_effective_problem(config_, config_.effective.has_periodic(), config_.effective.direction);
+    if (config_.adaptive.is_asked())
+      config_.problem.mesh.local = std::make_shared<assembly::LocalRefinement const>();
     for (FieldSpec& field : config_.fields)
       field.file = find_input_file(field.file, path.parent_path());
   }

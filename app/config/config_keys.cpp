@@ -54,7 +54,8 @@ Keys<RunConfig> const& run_keys() {
             "problem",
             "What is solved: -div(k grad u) = f on a mesh of hexahedra. Units are yours, as long as they are consistent."),
     };
-    for (auto const& section : {keys_of_mesh, keys_of_problem, keys_of_solver, keys_of_analysis, keys_of_output, keys_of_sweep})
+    for (auto const& section :
+         {keys_of_mesh, keys_of_adaptive, keys_of_problem, keys_of_solver, keys_of_analysis, keys_of_output, keys_of_sweep})
       for (auto& k : section())
         keys.push_back(std::move(k));
     return keys;
@@ -104,6 +105,7 @@ void check_run(YamlNode const& root, RunConfig const& config) {
   check_pictures(root, config);
   check_fields(root, config);
   check_effective(root, config);
+  check_adaptive(root, config);
   check_solver(root, config);
 }
 

@@ -13,6 +13,7 @@ namespace poisson::app::schema {
   }
 
 [[nodiscard]] Keys<RunConfig> keys_of_mesh();      ///< problem.mesh
+[[nodiscard]] Keys<RunConfig> keys_of_adaptive();  ///< problem.mesh.adaptive
 [[nodiscard]] Keys<RunConfig> keys_of_problem();   ///< the rest of problem
 [[nodiscard]] Keys<RunConfig> keys_of_solver();    ///< matrix, solver and backend
 [[nodiscard]] Keys<RunConfig> keys_of_analysis();  ///< analysis
@@ -23,6 +24,8 @@ namespace poisson::app::schema {
 void check_boundary(YamlNode const& root, assembly::ProblemSpec const& problem);
 /// The problems of analysis.effective are on a box, and have neither sources nor an exact solution. Throws ConfigError.
 void check_effective(YamlNode const& root, RunConfig const& config);
+/// Throws ConfigError for what does not go with adaptive refinement.
+void check_adaptive(YamlNode const& root, RunConfig const& config);
 /// A field must have a name that expressions have no other meaning for. Throws ConfigError.
 void check_fields(YamlNode const& root, RunConfig const& config);
 /// Throws ConfigError for axes that cannot be swept, of different lengths, or with too many cases.

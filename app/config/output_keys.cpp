@@ -256,13 +256,12 @@ Keys<RunConfig> keys_of_output() {
           "VTKHDF (.hdf), for any "
           "mesh. "
           "auto: image for boxes, else vtu."),
-      key<RunConfig>(
-          "output.vtk.fields", SetOf<SolutionField>{}, POISSON_MEMBER(output.vtk_fields), "",
-          "What is written: u, exact and error at the nodes (exact and error with problem.exact), material, coefficient and "
-          "flux on "
-          "the cells. Not by default: gradient, the gradient of u on the cells, and flux_points, the flux at the nodes: the "
-          "mean over the "
-          "cells around each, for streamlines."),
+      key<RunConfig>("output.vtk.fields", SetOf<SolutionField>{}, POISSON_MEMBER(output.vtk_fields), "",
+                     "What is written: u, exact and error at the nodes (exact and error with problem.exact), material, coefficient "
+                     "and flux on "
+                     "the cells, and level and estimator with problem.mesh.adaptive. Not by default: gradient, the gradient of u "
+                     "on the cells, "
+                     "and flux_points, the flux at the nodes: the mean over the cells around each, for streamlines."),
       key<RunConfig>("output.vtk.compression", Choice<output::VtkCompression>{}, POISSON_MEMBER(output.vtk.compression), "",
                      "Compression of the file: fast is LZ4, best is LZMA; in .hdf both are deflate."),
       key<RunConfig>("output.vtk.precision", Choice<output::VtkPrecision>{}, POISSON_MEMBER(output.vtk.precision), "",
@@ -327,7 +326,7 @@ Keys<RunConfig> keys_of_output() {
 
 void check_output(YamlNode const& root, RunConfig const& config) {
   for (char const* const taken : {"x", "y", "z", "exact", "error", "material", "coefficient", "flux", "flux_points", "gradient",
-                                  "point", "distance", "angle"})
+                                  "level", "estimator", "point", "distance", "angle"})
     if (config.output.name == taken)
       reject(locate_path(root, "output.name").origin, "output.name",
              "'" + config.output.name + "' is what another column or array is called; choose another name");

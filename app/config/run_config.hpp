@@ -1,6 +1,7 @@
 #pragma once
 
 #include "assembly/problem.hpp"
+#include "assembly/system/estimates.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/formats/format.hpp"
 #include "gpu/solvers/solver.hpp"
@@ -106,20 +107,55 @@ struct EffectiveSpec {
   [[nodiscard]] bool has_fixed() const { return is_asked() && conditions != EffectiveConditions::periodic; }
 };
 
+/// How cells are chosen to be refined.
+enum class Marking { doerfler, fixed_fraction };
+}  // namespace poisson::app
+
+template <>
+struct poisson::Names<poisson::app::Marking> {
+  static constexpr std::array<Named<app::Marking>, 2> values{
+      {{app::Marking::doerfler, "doerfler"}, {app::Marking::fixed_fraction, "fixed_fraction"}}};
+};
+
+namespace poisson::app {
+
+/// An error that one can live with, in units of the value or as a share of it.
+struct ErrorGoal {
+  double value = 0;
+  bool relative = false;
+};
+
+/// problem.mesh.adaptive
+struct AdaptiveSpec {
+  std::optional<ErrorGoal> tolerance;  ///< none: no adaptive refinement
+  std::string target;                  ///< a quantity; empty: the error in the energy norm
+  double max_unknowns = 20e6;
+  std::int64_t max_cycles = 15, max_levels = 20;
+  assembly::Estimator estimator = assembly::Estimator::local_problems;
+  Marking marking = Marking::doerfler;
+  std::optional<double> fraction;
+  double coarsen_fraction = 0;
+  bool keep_cycles = false;
+
+  [[nodiscard]] bool is_asked() const { return tolerance.has_value(); }
+};
+
 /// What the solution's file for ParaView may hold, in its order there.
-enum class SolutionField { u, exact, error, material, coefficient, flux, flux_points, gradient };
+enum class SolutionField { u, exact, error, material, coefficient, flux, flux_points, gradient, level, estimator };
 }  // namespace poisson::app
 
 template <>
 struct poisson::Names<poisson::app::SolutionField> {
-  static constexpr std::array<Named<app::SolutionField>, 8> values{{{app::SolutionField::u, "u"},
-                                                                    {app::SolutionField::exact, "exact"},
-                                                                    {app::SolutionField::error, "error"},
-                                                                    {app::SolutionField::material, "material"},
-                                                                    {app::SolutionField::coefficient, "coefficient"},
-                                                                    {app::SolutionField::flux, "flux"},
-                                                                    {app::SolutionField::flux_points, "flux_points"},
-                                                                    {app::SolutionField::gradient, "gradient"}}};
+  static constexpr std::array<Named<app::SolutionField>, 10> values{{{app::SolutionField::u, "u"},
+                                                                     {app::SolutionField::exact, "exact"},
+                                                                     {app::SolutionField::error, "error"},
+                                                                     {app::SolutionField::material, "material"},
+                                                                     {app::SolutionField::coefficient, "coefficient"},
+                                                                     {app::SolutionField::flux, "flux"},
+                                                                     {app::SolutionField::flux_points, "flux_points"},
+                                                                     {app::SolutionField::gradient, "gradient"},
+                                                                     {app::SolutionField::level, "level"},
+                                                                     {app::SolutionField::estimator, "estimator"}}};
 };
 
 namespace poisson::app {
@@ -228,7 +264,8 @@ struct OutputSpec {
   bool vtk_enabled = true;
   std::optional<output::VtkFormat> vtk_format;  ///< no value: auto
   std::vector<SolutionField> vtk_fields{SolutionField::u,        SolutionField::exact,       SolutionField::error,
-                                        SolutionField::material, SolutionField::coefficient, SolutionField::flux};
+                                        SolutionField::material, SolutionField::coefficient, SolutionField::flux,
+                                        SolutionField::level,    SolutionField::estimator};
   [[nodiscard]] bool writes(SolutionField field) const {
     return vtk_enabled && std::find(vtk_fields.begin(), vtk_fields.end(), field) != vtk_fields.end();
   }
@@ -371,13 +408,14 @@ struct RunConfig {
   std::optional<Backend> backend;  ///< no value: auto
   std::vector<AnalysisSpec> analysis;
   EffectiveSpec effective;
+  AdaptiveSpec adaptive;
   OutputSpec output;
   SweepSpec sweep;
 
   /// Whether the mesh is a box of equal cells, whose nodes are a lattice.
   /// Whether the mesh is a box, all cells of which are there.
   [[nodiscard]] bool is_box() const {
-    return problem.mesh.file.empty() && problem.mesh.generator == "box" && !problem.mesh.has_void();
+    return problem.mesh.file.empty() && problem.mesh.generator == "box" && !problem.mesh.has_void() && !adaptive.is_asked();
   }
 };
 

@@ -584,6 +584,9 @@ Forecaster no_forecast() {
 Domain make_domain(RunConfig const& config, Team& team, Forecaster const& forecast) {
   if (team.is_alone())
     return whole_mesh(config, forecast);
+  if (config.problem.mesh.local != nullptr)
+    throw InputError("problem.mesh.adaptive", "meshes are refined locally on one rank for now; run without mpirun, or with "
+                                              "refinements in place of adaptive");
   if (config.is_box())
     return mesh_of_box(config, team, forecast);
   Domain mesh = mesh_of_parts(config, team, forecast);

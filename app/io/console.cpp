@@ -70,6 +70,13 @@ std::string number_text(double value, int digits) {
   return std::isnan(value) ? "-" : format("%.*g", digits, value);
 }
 
+std::string text_with_error(double value, double error) {
+  int digits = 6;
+  if (error > 0 && value != 0)
+    digits = std::clamp(static_cast<int>(std::floor(std::log10(std::abs(value))) - std::floor(std::log10(error))) + 2, 2, 12);
+  return number_text(value, digits) + " +- " + number_text(error, 2);
+}
+
 std::vector<std::string> grid_lines(std::vector<std::vector<std::string>> const& rows) {
   std::vector<std::string> lines;
   if (rows.empty())
@@ -96,7 +103,7 @@ std::vector<std::string> grid_lines(std::vector<std::vector<std::string>> const&
 Console::Console(bool quiet, bool verbose) : quiet_(quiet), verbose_(verbose && !quiet), terminal_(isatty(STDOUT_FILENO) != 0) {}
 
 void Console::stage(std::string const& name, double seconds, std::string const& detail) {
-  if (quiet_)
+  if (quiet_ || leaves_out_stages_)
     return;
   end_progress();
   std::cout << "  " << pad(name, 10, false) << pad(seconds_text(seconds), 10, true) << (detail.empty() ? "" : "   ") << detail
@@ -104,7 +111,7 @@ void Console::stage(std::string const& name, double seconds, std::string const& 
 }
 
 void Console::line(std::string const& text) {
-  if (quiet_)
+  if (quiet_ || (leaves_out_stages_ && text.starts_with("    ")))
     return;
   end_progress();
   std::cout << text << std::endl;

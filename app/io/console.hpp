@@ -28,6 +28,8 @@ public:
   /// A finished stage: "  assembly        1.23 s   274 625 unknowns".
   void stage(std::string const& name, double seconds, std::string const& detail);
   void line(std::string const& text = "");
+  /// While it is so, stages and the indented lines about them are not printed; with `verbose` they are.
+  void leave_out_stages(bool so) { leaves_out_stages_ = so && !verbose_; }
   /// A warning, on standard error; printed with --quiet too.
   void warning(std::string const& text);
   /// Rows of a label and a value, in aligned columns.
@@ -49,6 +51,7 @@ public:
 private:
   bool quiet_, verbose_, silent_ = false;
   bool terminal_;
+  bool leaves_out_stages_ = false;
   bool bar_shown_ = false;
   Timer since_start_;
   double last_shown_ = 0;
@@ -66,5 +69,7 @@ private:
 [[nodiscard]] std::vector<std::string> grid_lines(std::vector<std::vector<std::string>> const& rows);
 /// Formats `value` as printf("%.*g") does; "-" for NaN.
 [[nodiscard]] std::string number_text(double value, int digits = 3);
+/// "12.345 +- 0.0042": two digits of the error, and those of the value that it leaves.
+[[nodiscard]] std::string text_with_error(double value, double error);
 
 }  // namespace poisson::app

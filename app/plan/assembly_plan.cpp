@@ -72,6 +72,8 @@ std::vector<Obstacle> obstacles_of(RunConfig const& config, MeshSummary const& m
            mesh.lattices == 0
                ? ""
                : "matrix_free has one material for each coarse cell, and problem.mesh.regions may give it several" + other},
+          {config.adaptive.is_asked(), any_route, "the mesh is refined locally, and has hanging nodes",
+           "matrix_free does not tie hanging nodes, which a mesh with problem.mesh.adaptive has" + other},
           {mesh.periodic, lattices, "some boundaries are periodic", "matrix_free does not join periodic boundaries" + other},
           {!mesh.conditioned_surfaces.empty(), lattices, "surfaces inside the mesh have conditions",
            "matrix_free does not take conditions on surfaces inside the mesh" + other},
@@ -154,7 +156,7 @@ std::string why_csr(RunConfig const& config, MeshSummary const& mesh, Division c
 bool asks_host_about(RunConfig const& config, MeshSummary const& mesh, AssemblyPlan const& plan) {
   std::int64_t const p1 = config.problem.order + 1;
   bool const too_many = mesh.cells > std::numeric_limits<std::int32_t>::max() / (p1 * p1 * p1);  // for indices of 32 bits
-  if (mesh.only_csr || config.problem.has_full_tensor() || !config.fields.empty() || too_many)
+  if (mesh.only_csr || config.adaptive.is_asked() || config.problem.has_full_tensor() || !config.fields.empty() || too_many)
     return true;
   // Cells of boxes of order 1 are many for the tables of lattices.
   bool const has_tables = config.problem.order > 1 || plan.route == Route::cells;

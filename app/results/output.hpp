@@ -35,6 +35,8 @@ struct Solution {
   /// On the first rank, at requested_points: null outside of the mesh. Empty if they were not evaluated.
   std::vector<assembly::PointValues const*> at_points{};
   OtherSolutions others{};                    ///< their u and flux are in the file for ParaView, too
+  std::vector<int> level{};                   ///< by own cell; of adaptive refinement, and so is
+  std::vector<double> estimator{};            ///< the estimated energy norm of the error
   std::optional<SolutionOutput> own_cells{};  ///< while outputs take fields; none on a rank without cells
 
   /// The nodes and cells of own_cells, and their fields; empty where there are none.
@@ -94,6 +96,8 @@ public:
 /// The solution for ParaView: one file, and a .pvd that names it. On several ranks each one writes its piece, and the first one the
 /// file that names all of them; but all write one file of format hdf.
 [[nodiscard]] std::unique_ptr<Output> make_solution_file(RunConfig const& config, int n_ranks);
+/// Writes the solution on the mesh of a cycle of adaptive refinement (`keep_cycles`), and the file that names all of them.
+void write_cycle(Solution& solution, RunConfig const& config, std::int64_t number, ResultsDirectory& directory);
 /// solution.png, materials.png where there are several materials, and output.pictures.
 [[nodiscard]] std::unique_ptr<Output> make_pictures(RunConfig const& config);
 /// Tables and pictures of the solution at points: of an entry of output.lines, circles or planes.

@@ -113,6 +113,11 @@ void print_closing_table(ResultRecord const& r, fs::path const& directory, Conso
     add_quantities(r.quantities, r.mesh.free_surfaces(), r.name, r.unit, rows);
   if (r.effective && r.effective->is_solved())
     add_effective(*r.effective, rows);
+  if (r.adaptive && !r.adaptive->cycles.empty())
+    rows.emplace_back("answer", r.adaptive->target + " = " +
+                                    text_with_error(r.adaptive->cycles.back().value, r.adaptive->cycles.back().estimate) +
+                                    " (estimated), cycle " + std::to_string(r.adaptive->cycles.size()) + ", ended by " +
+                                    r.adaptive->ended);
   if (r.errors)
     rows.emplace_back("error", "L2 " + number_text(r.errors->l2, 6) + ", H1 seminorm " + number_text(r.errors->h1_seminorm, 6) +
                                    ", max " + number_text(r.errors->linf, 6));

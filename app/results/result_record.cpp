@@ -188,6 +188,32 @@ std::string to_json(ResultRecord const& r) {
   add_groups("surface", r.mesh.inner_groups, r.mesh.inner_ids);
   for (auto const& [name, value] : r.quantities)
     out["quantities"][name] = value;
+  if (r.adaptive) {
+    AdaptiveRecord const& adaptive = *r.adaptive;
+    json cycles = json::array();
+    for (AdaptiveCycle const& cycle : adaptive.cycles) {
+      json& entry = cycles.emplace_back(json{{"cells", cycle.cells},
+                                             {"dofs", cycle.dofs},
+                                             {"levels", cycle.levels},
+                                             {"value", cycle.value},
+                                             {"estimate", cycle.estimate},
+                                             {"guaranteed", false},
+                                             {"iterations", cycle.iterations},
+                                             {"seconds", cycle.seconds}});
+      if (cycle.error) {
+        entry["error"] = *cycle.error;
+        entry["effectivity"] = *cycle.error > 0 ? json(cycle.estimate / *cycle.error) : json();
+      }
+    }
+    out["adaptive"] = {{"target", adaptive.target},
+                       {"tolerance", adaptive.tolerance.value},
+                       {"relative", adaptive.tolerance.relative},
+                       {"ended", adaptive.ended},
+                       {"reason", adaptive.reason},
+                       {"cycles", std::move(cycles)}};
+    if (!adaptive.cycles.empty())
+      out["errors_of"][adaptive.target] = {{"estimate", adaptive.cycles.back().estimate}, {"guaranteed", false}};
+  }
   if (r.effective)
     out["effective"] = json_of(*r.effective);
   if (r.errors)

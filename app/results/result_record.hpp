@@ -29,6 +29,24 @@ struct RankFigures {
   RankFigures(Communicator& ranks, double mine);
 };
 
+/// A mesh of adaptive refinement, and what was found on it.
+struct AdaptiveCycle {
+  std::int64_t cells = 0, dofs = 0, levels = 0;  ///< levels: refinements of the smallest cells
+  double value = 0;                              ///< of the target; or the energy norm of u
+  double estimate = 0;                           ///< of its error
+  std::optional<double> error;                   ///< where the exact solution tells it
+  std::int64_t iterations = 0;
+  double seconds = 0;  ///< since the cycle before
+};
+
+/// What became of problem.mesh.adaptive.
+struct AdaptiveRecord {
+  std::string target;
+  ErrorGoal tolerance;
+  std::string ended = "interrupted", reason;
+  std::vector<AdaptiveCycle> cycles;
+};
+
 /// The contents of result.json (docs/result_json.md); filled as the run proceeds. Times in seconds, sizes in bytes.
 struct ResultRecord {
   SolverStatus status = SolverStatus::interrupted;
@@ -62,6 +80,7 @@ struct ResultRecord {
   std::int64_t corrections = 0, correction_iterations = 0;            ///< solves for what was left, and their iterations
   double copy_bandwidth = 0;                                          ///< bytes per second, measured in this run; 0: not measured
   std::optional<assembly::ErrorNorms> errors;
+  std::optional<AdaptiveRecord> adaptive;    ///< of problem.mesh.adaptive
   std::optional<EffectiveResult> effective;  ///< of analysis.effective
   QuantityTable quantities;                  ///< of a finite solution of a problem; else empty
   double integral_f = 0;

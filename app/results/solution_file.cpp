@@ -51,6 +51,16 @@ PieceFields solution_fields(Solution const& solution, RunConfig const& config) {
   add(result.cells, SolutionField::coefficient, f.coefficient_components, f.coefficient);
   add(result.cells, SolutionField::flux, 3, f.flux);
   add(result.cells, SolutionField::gradient, 3, f.gradient);
+  if (config.output.writes(SolutionField::level) && !solution.level.empty()) {
+    output::Field& level = result.cells.emplace_back();
+    level.name = name_of(SolutionField::level);
+    level.integers = solution.level;
+  }
+  if (config.output.writes(SolutionField::estimator) && !solution.estimator.empty()) {
+    output::Field& estimator = result.cells.emplace_back();
+    estimator.name = name_of(SolutionField::estimator);
+    estimator.values = solution.estimator;
+  }
   for (std::size_t i = 0; i < solution.own_cells->of_others.size(); ++i) {
     assembly::SolutionFields const& other = solution.own_cells->of_others[i];
     std::string const end = "_" + solution.others[i].first;
@@ -85,6 +95,8 @@ public:
     std::vector<std::string> names{name_};
     if (pvd_may_name(name_))
       names.emplace_back("solution.pvd");
+    if (config_.adaptive.keep_cycles)
+      names.insert(names.end(), {"cycle_*", "cycles.pvd"});
     if (in_pieces_)  // the file that names the pieces, and these
       names.insert(names.end(), {"solution.pvti", "solution.pvtr", "solution.pvtu", "solution_*"});
     return names;
@@ -219,6 +231,24 @@ private:
 };
 
 }  // namespace
+
+void write_cycle(Solution& solution, RunConfig const& config, std::int64_t number, ResultsDirectory& directory) {
+  if (!config.output.vtk_enabled)
+    return;
+  std::string const extension = fs::path(vtk_file_name(config)).extension().string();
+  auto const name = [&](std::int64_t cycle) { return "cycle_" + std::to_string(cycle) + extension; };
+  solution.own_cells = solution_output(solution, config);
+  PieceFields const fields = solution_fields(solution, config);
+  bool const written = directory.try_write(
+      name(number), [&](fs::path const& path) { write_vtk(path, solution.cells(), fields, config, solution.mesh.whole); });
+  solution.own_cells.reset();
+  if (!written || !pvd_may_name(name(number)))
+    return;
+  std::vector<output::PvdEntry> all;
+  for (std::int64_t cycle = 1; cycle <= number; ++cycle)
+    all.push_back({static_cast<double>(cycle), name(cycle)});
+  directory.try_write("cycles.pvd", [&](fs::path const& path) { output::write_pvd(path, all); });
+}
 
 std::unique_ptr<Output> make_solution_file(RunConfig const& config, int n_ranks) {
   return std::make_unique<SolutionFile>(config, n_ranks);

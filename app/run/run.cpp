@@ -12,6 +12,7 @@
 #include "app/results/results.hpp"
 #include "app/results/run_log.hpp"
 #include "app/results/system_files.hpp"
+#include "app/run/adaptive.hpp"
 #include "app/run/analyse_run.hpp"
 #include "app/run/balance.hpp"
 #include "app/run/effective_run.hpp"
@@ -73,6 +74,92 @@ Array<double> copy_of(Array<double> const& x) {
   return copy;
 }
 
+/// The solution on one mesh, and what it rests on.
+struct SolvedMesh {
+  SolvedMesh(RunConfig const& config, Team& team, RunDevice& device, RunLog& log) : solver(config, team, device, log) {}
+  std::optional<Domain> mesh;
+  std::optional<DomainPoints> points;
+  std::unique_ptr<System> system;
+  SystemSolver solver;
+  std::optional<SolutionValues> u;
+  bool finite = false;
+  bool warns_of_source_later = false;
+  Route route{};
+  Format planned{};
+};
+
+/// Solves on one mesh after the other, until `adaptive` says that the last one will do. `solve_on(config, before)` does it on one,
+/// and `table(solved)` makes the quantities. Where a next mesh cannot be had, the solution is that on the last one.
+template <class SolveOn, class Table, class Keep>
+std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunLog& log, SolveOn const& solve_on,
+                                              Table const& table, Keep const& keep) {
+  ResultRecord& record = log.record;
+  std::unique_ptr<SolvedMesh> solved;
+  struct ShortOutput {
+    explicit ShortOutput(Console& of) : console(of) { console.leave_out_stages(true); }
+    ShortOutput(ShortOutput const&) = delete;
+    ShortOutput& operator=(ShortOutput const&) = delete;
+    ~ShortOutput() { console.leave_out_stages(false); }
+    Console& console;
+  };
+  std::optional<ShortOutput> short_output(std::in_place, log.console);
+  for (bool goes_on = true; goes_on;) {
+    ResultRecord const before = record;
+    auto const go_back = [&](std::string const& how, std::string const& why) {
+      StageClock const clock = record.clock;
+      auto const warnings = record.warnings;
+      record = before;
+      record.clock = clock;
+      record.warnings = warnings;
+      adaptive.end(how, why);
+      goes_on = false;
+    };
+    try {
+      auto next = solve_on(adaptive.config(), solved.get());
+      if (solved != nullptr && record.status == SolverStatus::interrupted)
+        throw Interrupted();
+      solved = std::move(next);
+    } catch (TooManyUnknowns const& too_many) {
+      go_back("unknowns",
+              "the next mesh has " + with_thousands(too_many.unknowns) + " unknowns, more than problem.mesh.adaptive.max_unknowns");
+      continue;
+    } catch (EnvironmentError const& error) {
+      if (solved == nullptr)
+        throw;
+      go_back("memory", error.what());
+      continue;
+    } catch (Interrupted const&) {
+      if (solved == nullptr)
+        throw;
+      clear_interrupt();
+      std::string const number = std::to_string(adaptive.cycle());
+      go_back("interrupt", "interrupted in cycle " + number);
+      record.status = SolverStatus::interrupted;
+      record.reason = "interrupted in cycle " + number + "; the results are those of the cycle before, which are complete";
+      continue;
+    }
+    goes_on = false;
+    if (record.status == SolverStatus::interrupted || !solved->finite)
+      continue;
+    log.unless_interrupted("while the error was estimated", [&] {
+      record.clock.time(Stage::verify, [&] {
+        goes_on = adaptive.goes_on({*solved->mesh, *solved->system, solved->solver, *solved->u, [&] { return table(*solved); },
+                                    record.status == SolverStatus::converged});
+      });
+    });
+    if (!record.adaptive->cycles.empty() && record.status != SolverStatus::interrupted)
+      keep(*solved);
+  }
+  short_output.reset();
+  std::size_t const n = record.adaptive->cycles.size();
+  log.report(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns, the last of " +
+                              std::to_string(n) + (n == 1 ? " mesh" : " meshes"));
+  log.report(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
+  log.report(Stage::solve, with_thousands(record.result.iterations) + " iterations on " + record.device + ": " +
+                               std::string(name_of(record.status)));
+  return solved;
+}
+
 std::string pure_neumann_note(double compatibility_defect) {
   return "pure Neumann: compatibility defect " + number_text(compatibility_defect) +
          " of the data, removed; the solution has mean zero";
@@ -101,7 +188,6 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   RunLog log(config, options, console);
   RunDevice device(config.backend, options.threads, team, log, kept);
   log.begin(options.path + team.on_ranks());
-  SystemSolver solver(config, team, device, log);
   ResultRecord& record = log.record;
   team.on_first([&] {
     if (system_files)
@@ -119,35 +205,50 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   if (kept.matrix && kept.matrix->text != text_of_matrix)
     kept.matrix.reset();
 
+  auto const tell = [&](std::string const& text) {  // once, however many meshes there are
+    if (std::find(record.warnings.begin(), record.warnings.end(), text) == record.warnings.end())
+      log.warn(text);
+  };
   auto const warn = [&](KeyWarnings const& warnings) {
     for (auto const& [key, text] : warnings)
-      log.warn(configuration.locate(InputError(key, text)));
+      tell(configuration.locate(InputError(key, text)));
   };
   for (std::string const& warning : configuration.warnings())
     log.warn(warning);
+  bool keeps_matrix = false;
+  std::optional<AdaptiveRefinement> adaptive;
+  if (config.adaptive.is_asked())
+    adaptive.emplace(config, log, device);
+  auto const warn_of_source = [&](System& system) {
+    if (std::string const warning = record.clock.time(Stage::assembly, [&] { return system.source_warning(); }); !warning.empty())
+      warn({{"problem.source", warning}});
+  };
 
-  log.until_interrupted([&] {
+  // `of_mesh`: the configuration, but for local refinements. `before`: the mesh that this one was made from; null: none.
+  auto const solve_on = [&](RunConfig const& of_mesh, SolvedMesh* before) {
+    auto solved = std::make_unique<SolvedMesh>(of_mesh, team, device, log);
+    SystemSolver& solver = solved->solver;
     std::optional<AssemblyPlan> expected;
-    bool keeps_matrix = false;
     auto const forecast = [&, ranks_here = team.n_on_this_machine()](assembly::CheckedProblem const& problem) {
-      MemoryForecast const of_run = forecast_memory(config, device.backend(), problem, team.size());
-      keeps_matrix = internal.kept != nullptr && has_room_for_two(of_run, kept.contexts[device.backend()].get());
+      if (adaptive)
+        adaptive->check(problem);
+      MemoryForecast const of_run = forecast_memory(of_mesh, device.backend(), problem, team.size());
+      keeps_matrix = internal.kept != nullptr && !adaptive && has_room_for_two(of_run, kept.contexts[device.backend()].get());
       if (!keeps_matrix)
         kept.matrix.reset();
       require_host_memory_for(of_run.host_peak(), ranks_here);
       expected = of_run.plan;
       return of_run.plan.into();
     };
-    std::optional<Domain> made;
-    record.clock.time(Stage::mesh, [&] { made.emplace(make_domain(config, team, forecast)); });
-    Domain& mesh = *made;
+    record.clock.time(Stage::mesh, [&] { solved->mesh.emplace(make_domain(of_mesh, team, forecast)); });
+    Domain& mesh = *solved->mesh;
     for (std::string const& note : mesh.notes)
-      log.warn(note);
+      tell(note);
     record.mesh = mesh.whole;
     record.dofs = record.mesh.dofs;
     device.connect_ranks(record.dofs);
     record.extent = extent_of(mesh, team);
-    DomainPoints const points(mesh, team, requested_points(config, outputs.point_sets()));
+    DomainPoints const& points = solved->points.emplace(mesh, team, requested_points(config, outputs.point_sets()));
     auto const notes = check_requests(config, outputs, mesh, team, points.inside(), record.extent);
     warn(warnings_of_moved(config, outputs.point_sets(), points.moved()));
     if (mesh.around)  // the first rank, which tells, has cells
@@ -161,61 +262,97 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     for (std::string const& note : notes)
       console.line("    " + note);
 
-    Route route{};
-    Format planned{};
-    auto const system = record.clock.time(Stage::assembly, [&] {
-      AssemblyPlan plan = plan_for(mesh, team, config, device.backend(), std::move(expected));
+    solved->system = record.clock.time(Stage::assembly, [&] {
+      AssemblyPlan plan = plan_for(mesh, team, of_mesh, device.backend(), std::move(expected));
       if (kept.matrix && kept.matrix->route == plan.route && kept.matrix->planned == plan.format)
         solver.use(std::move(kept.matrix));
       kept.matrix.reset();
-      route = plan.route;
-      planned = plan.format;
+      solved->route = plan.route;
+      solved->planned = plan.format;
       return std::make_unique<System>(
-          mesh, team, config, std::move(plan), [&]() -> Context& { return device.context(); }, solver.has_matrix());
+          mesh, team, of_mesh, std::move(plan), [&]() -> Context& { return device.context(); }, solver.has_matrix());
     });
-    record.nnz = system->nnz();
+    System& system = *solved->system;
+    record.nnz = system.nnz();
     record.csr_bytes = CsrMatrix::csr_bytes(record.dofs, record.nnz);
-    record.integral_f = system->integral_f();
-    record.compatibility_defect = system->compatibility_defect();
+    record.integral_f = system.integral_f();
+    record.compatibility_defect = system.compatibility_defect();
     log.report(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
-    if (system->pure_neumann())
-      console.line("    " + pure_neumann_note(*system->compatibility_defect()));
-    auto const warn_of_source = [&] {
-      if (std::string const warning = record.clock.time(Stage::assembly, [&] { return system->source_warning(); });
-          !warning.empty())
-        warn({{"problem.source", warning}});
-    };
-    bool const warn_later = system->checks_source();
-    if (!warn_later)
-      warn_of_source();
+    if (system.pure_neumann())
+      console.line("    " + pure_neumann_note(*system.compatibility_defect()));
+    solved->warns_of_source_later = system.checks_source();
+    if (!solved->warns_of_source_later)
+      warn_of_source(system);
 
-    system->store(solver);
-    if (keeps_matrix || config.effective.has_periodic())
+    system.store(solver);
+    if (keeps_matrix || config.effective.has_periodic() || (adaptive && !config.adaptive.target.empty()))
       solver.keep_setup();
-    if (system_files)  // before the solve: a system that makes a solver fail is one to look at
+    if (system_files && !adaptive)  // before the solve: a system that makes a solver fail is one to look at
+      results.attempt_together([&] {
+        record.clock.time(Stage::output, [&] {
+          system_files->write(solver.matrix().rows(), mesh.row_numbers(), system.rhs().host(), record.fingerprint, team, console);
+        });
+      });
+    Array<double> from_before;
+    if (kept.solution)
+      solver.start = &kept.solution->x;
+    else if (before != nullptr)
+      solver.start = &(from_before = adaptive->start(*before->mesh, *before->u, mesh, system));
+    FieldPair x = solver.solve(system.rhs(), system.is_singular(), system.order_one(device), system.nested_spaces(),
+                               [&] { return mesh.row_numbers(); });
+    if (record.result.began_at_start && kept.solution) {
+      record.neighbour = kept.solution->name;
+      console.line("    began at the solution of " + *record.neighbour);
+    }
+    solver.start = nullptr;
+    solver.verify(system.rhs(), x);
+    kept.solution.reset();
+    if (internal.kept != nullptr && !mesh_of_solution.empty() && record.status == SolverStatus::converged)
+      kept.solution = KeptSolution{internal.name, mesh_of_solution, copy_of(x.high.on(device.context()))};
+    if (solved->warns_of_source_later)
+      warn_of_source(system);
+
+    SolutionValues& u =
+        solved->u.emplace(mesh, record.clock.time(Stage::reconstruct, [&] { return system.reconstruct(std::move(x.high)); }));
+    record.clock.time(Stage::verify, [&] { u.set_elements(system.element_solution(), device.context()); });
+    solved->finite = !any_of_ranks(team.communicator(), !is_finite(u.around().high));
+    return solved;
+  };
+
+  log.until_interrupted([&] {
+    std::unique_ptr<SolvedMesh> const solved =
+        adaptive ? refine_adaptively(
+                       *adaptive, log, solve_on,
+                       [&](SolvedMesh const& on_mesh) {
+                         assembly::Quantities const quantities = quantities_of(team, *on_mesh.u);
+                         return quantity_table(config, on_mesh.mesh->whole, quantities, record.integral_f,
+                                               on_mesh.points->values(*on_mesh.u));
+                       },
+                       [&](SolvedMesh const& on_mesh) {
+                         if (!config.adaptive.keep_cycles)
+                           return;
+                         results.attempt([&](ResultsDirectory& directory) {
+                           Solution of_cycle{*on_mesh.mesh, team, record, *on_mesh.u, true};
+                           of_cycle.level = adaptive->levels(*on_mesh.mesh);
+                           of_cycle.estimator = adaptive->estimator();
+                           record.clock.time(Stage::output, [&] {
+                             write_cycle(of_cycle, config, std::ssize(record.adaptive->cycles), directory);
+                           });
+                         });
+                       })
+                 : solve_on(config, nullptr);
+    Domain& mesh = *solved->mesh;
+    DomainPoints const& points = *solved->points;
+    auto const& system = solved->system;
+    SystemSolver& solver = solved->solver;
+    SolutionValues& u = *solved->u;
+    bool const finite = solved->finite;
+    if (system_files && adaptive)
       results.attempt_together([&] {
         record.clock.time(Stage::output, [&] {
           system_files->write(solver.matrix().rows(), mesh.row_numbers(), system->rhs().host(), record.fingerprint, team, console);
         });
       });
-    if (kept.solution)
-      solver.start = &kept.solution->x;
-    FieldPair x = solver.solve(system->rhs(), system->is_singular(), system->order_one(device), system->nested_spaces(),
-                               [&] { return mesh.row_numbers(); });
-    if (record.result.began_at_start) {
-      record.neighbour = kept.solution->name;
-      console.line("    began at the solution of " + *record.neighbour);
-    }
-    solver.verify(system->rhs(), x);
-    kept.solution.reset();
-    if (internal.kept != nullptr && !mesh_of_solution.empty() && record.status == SolverStatus::converged)
-      kept.solution = KeptSolution{internal.name, mesh_of_solution, copy_of(x.high.on(device.context()))};
-    if (warn_later)
-      warn_of_source();
-
-    SolutionValues u(mesh, record.clock.time(Stage::reconstruct, [&] { return system->reconstruct(std::move(x.high)); }));
-    record.clock.time(Stage::verify, [&] { u.set_elements(system->element_solution(), device.context()); });
-    bool const finite = !any_of_ranks(team.communicator(), !is_finite(u.around().high));
     std::vector<assembly::PointValues> at_points;
     std::vector<assembly::PointValues const*> for_outputs;
     OtherSolutions others;
@@ -254,6 +391,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     if (u.box() == nullptr)  // of other meshes it holds the coordinates of all nodes
       u.set_elements(nullptr, device.context());
     Solution solution{mesh, team, record, u, finite, std::move(for_outputs), std::move(others)};
+    if (adaptive) {
+      solution.level = adaptive->levels(mesh);
+      solution.estimator = adaptive->estimator();
+    }
     results.output(
         log, [&](std::filesystem::path const& folder) { outputs.make(solution, folder); },
         [&](ResultsDirectory& directory) { outputs.write(solution, log, directory); });
@@ -265,8 +406,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     if (keeps_matrix && record.status != SolverStatus::interrupted) {
       kept.matrix = solver.take_matrix();
       kept.matrix->text = text_of_matrix;
-      kept.matrix->route = route;
-      kept.matrix->planned = planned;
+      kept.matrix->route = solved->route;
+      kept.matrix->planned = solved->planned;
     }
   });
 

@@ -324,6 +324,18 @@ std::optional<std::size_t> System::held() const {
   return std::nullopt;
 }
 
+HostVector<double> System::restricted(HostVector<double> f) const {
+  constraints_.restrict_to_free(f);
+  return f;
+}
+
+HostVector<double> System::unconstrained(HostVector<double> x) const {
+  for (std::int64_t i = 0; i < constraints_.size(); ++i)
+    if (constraints_.constrained(i))
+      x[i] = 0;
+  return x;
+}
+
 void System::correct(Field const& correction, double sign, FieldPair& u) const {
   std::span<double const> const d = correction.host();
   Field all = around_of_rows(Field(HostVector<double>(d.begin(), d.end())));

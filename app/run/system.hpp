@@ -93,6 +93,10 @@ public:
   /// f - A u of own rows by the elements, Dirichlet and tied unknowns included, and with sources as they are given: what flows
   /// through boundaries.
   [[nodiscard]] HostVector<double> forces(FieldPair const& u) const;
+  /// C^T f of values of all unknowns, where a rank has the whole mesh: a right-hand side whose Dirichlet values are 0. And x with 0
+  /// in the rows of unknowns that are given or tied. They are local.
+  [[nodiscard]] HostVector<double> restricted(HostVector<double> f) const;
+  [[nodiscard]] HostVector<double> unconstrained(HostVector<double> x) const;
   /// u += sign C d, low parts included, for the solution d of the system with such a right-hand side (`correction`).
   void correct(Field const& correction, double sign, FieldPair& u) const;
 

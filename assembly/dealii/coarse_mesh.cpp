@@ -24,7 +24,13 @@ namespace {
 class MeshOfDealII final : public CoarseMesh {
 public:
   MeshOfDealII(MeshSpec const& spec, ExpressionNames const& names)
-      : spec_(spec), mesh_(std::make_shared<Mesh>(make_coarse_mesh(spec, names))), counts_(count(*mesh_)) {
+      : spec_(spec), mesh_(std::make_shared<Mesh>(make_coarse_mesh(spec, names))) {
+    if (spec.local != nullptr) {
+      refine_mesh(*mesh_, spec);
+      counts_ = count(*mesh_);
+      return;
+    }
+    counts_ = count(*mesh_);
     LatticeTopology const topology(*mesh_);
     has_lattices_ = topology.obstacle.empty();
     can_leave_nodes_ = spec.refinements >= Space::fewest_refinements_of_lattices && LatticeMesh::is_made_easily(*mesh_, topology);
@@ -35,6 +41,8 @@ public:
   [[nodiscard]] bool can_leave_nodes() const override { return can_leave_nodes_; }
   [[nodiscard]] Space space(ReferenceElement const& element, bool leave_nodes) override {
     try {
+      if (spec_.local != nullptr)
+        return {*mesh_, element};
       if (leave_nodes && can_leave_nodes_ && counts_.shape_order <= element.order)
         if (auto found = without_nodes(element))
           return std::move(*found);

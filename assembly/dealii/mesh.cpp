@@ -104,6 +104,24 @@ auto guarded(char const* key, Action&& action) {
 
 }  // namespace
 
+namespace {
+
+/// Counts the edges and faces that are those of some active cell: beside a hanging node these are the larger and the smaller ones,
+/// which all have unknowns.
+void count_entities_of_cells(dealii::Triangulation<3> const& triangulation, MeshCounts& counts) {
+  std::vector<bool> lines(triangulation.n_raw_lines()), faces(triangulation.n_raw_quads());
+  for (auto const& cell : triangulation.active_cell_iterators()) {
+    for (unsigned const l : cell->line_indices())
+      lines[cell->line_index(l)] = true;
+    for (unsigned const f : cell->face_indices())
+      faces[static_cast<std::size_t>(cell->face_index(static_cast<int>(f)))] = true;
+  }
+  counts.edges = std::count(lines.begin(), lines.end(), true);
+  counts.faces = std::count(faces.begin(), faces.end(), true);
+}
+
+}  // namespace
+
 MeshCounts count(Mesh const& coarse) {
   dealii::Triangulation<3> const& triangulation = *coarse.triangulation;
   MeshCounts counts;
@@ -111,6 +129,8 @@ MeshCounts count(Mesh const& coarse) {
   counts.faces = triangulation.n_active_faces();
   counts.edges = triangulation.n_active_lines();
   counts.vertices = triangulation.n_used_vertices();
+  if (triangulation.has_hanging_nodes())
+    count_entities_of_cells(triangulation, counts);
   for (auto const& face : triangulation.active_face_iterators())
     if (face->at_boundary()) {
       ++counts.boundary_faces;
@@ -140,8 +160,9 @@ MeshCounts count(Mesh const& coarse) {
       counts.high[d] = std::max(counts.high[d], x[d]);
     }
   };
-  for (dealii::Point<3> const& vertex : triangulation.get_vertices())
-    add(vertex);
+  for (std::size_t v = 0; v < triangulation.get_vertices().size(); ++v)
+    if (triangulation.get_used_vertices()[v])
+      add(triangulation.get_vertices()[v]);
   if (coarse.curved_cells)
     for (dealii::Point<3> const& node : coarse.curved_cells->nodes)
       add(node);
@@ -209,13 +230,14 @@ Mesh make_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names) {
       unrefined.regions.clear();
       unrefined.void_names.clear();
       unrefined.void_ids.clear();
+      unrefined.local.reset();
       if (has_void)
         static_cast<void>(predict_counts(unrefined));  // checks the cells that refinements make
       unrefined.refinements = 0;
       MeshCounts const counts = predict_counts(unrefined);
       check_index_range(unrefined, counts, 1);
       check_memory(has_void ? 2 * counts.cells * bytes_per_created_cell : counts.triangulation_bytes, "the mesh");
-      mesh.triangulation = build_box(*counts.box, has_void || spec.labels != nullptr);
+      mesh.triangulation = build_box(*counts.box, has_void || spec.labels != nullptr || spec.local != nullptr);
       mesh.box = counts.box;
       mesh.boundary_ids = counts.boundary_ids;
       mesh.material_ids = counts.material_ids;
@@ -258,10 +280,12 @@ Mesh make_mesh(MeshSpec const& spec) {
 void refine_mesh(Mesh& mesh, MeshSpec const& spec) {
   MeshCounts const counts = count(mesh).refined(spec.refinements);
   check_index_range(spec, counts, 1);
-  if (spec.refinements == 0)
-    return;
-  check_memory(counts.triangulation_bytes, "the refined mesh");
-  guarded("problem.mesh.refinements", [&] { refine(*mesh.triangulation, spec.refinements); });
+  if (spec.refinements > 0) {
+    check_memory(counts.triangulation_bytes, "the refined mesh");
+    guarded("problem.mesh.refinements", [&] { refine(*mesh.triangulation, spec.refinements); });
+  }
+  if (spec.local != nullptr)
+    guarded("problem.mesh.adaptive", [&] { refine_locally(mesh, *spec.local); });
 }
 
 }  // namespace poisson::assembly

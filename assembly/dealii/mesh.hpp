@@ -1,6 +1,7 @@
 #pragma once
 
 #include "assembly/dealii/curved_cells.hpp"
+#include "assembly/mesh/cell_origins.hpp"
 #include "assembly/mesh/counts.hpp"
 
 #include <deal.II/grid/tria.h>
@@ -39,6 +40,8 @@ struct Mesh {
   LeftOut left_out;                                  ///< see MeshCounts, and so are the next two
   std::set<unsigned> left_out_ids;
   std::set<std::string> left_out_names;
+  bool is_refined_locally = false;
+  CellOrigins origins;             ///< of a mesh that was refined locally: of its active cells, from the mesh one cycle before
   std::vector<std::string> notes;  ///< what was changed while the file was read, and cells that void regions cut
 };
 
@@ -52,6 +55,10 @@ struct Mesh {
 
 /// Refines a coarse mesh of `spec`, whose cells have no shapes of their own (curved_cells). Errors: those of make_mesh.
 void refine_mesh(Mesh& mesh, MeshSpec const& spec);
+
+/// Refines a mesh locally, whose global refinements are done. Errors: InputError where the mesh has something that this does not
+/// know yet; EnvironmentError when the triangulation will not fit in memory; Interrupted between cycles.
+void refine_locally(Mesh& mesh, LocalRefinement const& refinement);
 
 /// Makes the refined mesh. Errors: those of make_coarse_mesh and check_index_range; EnvironmentError when the triangulation will
 /// not fit in memory; Interrupted between refinements.

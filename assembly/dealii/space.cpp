@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <deal.II/dofs/dof_handler.h>
+#include <deal.II/dofs/dof_tools.h>
 #include <deal.II/fe/fe_q.h>
 #include <deal.II/fe/fe_tools.h>
 #include <deal.II/fe/mapping_q.h>
 #include <deal.II/grid/cell_id.h>
+#include <deal.II/lac/affine_constraints.h>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace poisson::assembly {
@@ -49,6 +52,79 @@ std::vector<BoundaryFace> inner_sides(Mesh const& mesh) {
   return sides;
 }
 
+/// Points of active cells whose coarse cells have the shapes of a file: a part of the coarse cell.
+class PointsOfParts {
+public:
+  explicit PointsOfParts(CurvedCells const& cells) : cells_(cells) {
+    for (auto& values : values_)
+      values.resize(static_cast<std::size_t>(cells.order + 1));
+  }
+  /// The image of a place in [0, 1]^3 of the active cell.
+  [[nodiscard]] dealii::Point<3> operator()(dealii::CellId const& cell, Point3 place) {
+    auto const children = cell.get_child_indices();
+    for (auto child = children.rbegin(); child != children.rend(); ++child)
+      for (unsigned d = 0; d < 3; ++d)
+        place[d] = (place[d] + static_cast<double>(static_cast<unsigned>(*child) >> d & 1U)) / 2;
+    for (unsigned d = 0; d < 3; ++d)
+      lagrange_values(cells_.order, place[d], values_[d]);
+    dealii::Point<3> x;
+    std::size_t node = 0;
+    auto const nodes = cells_.of_cell(cell.get_coarse_cell_id());
+    for (double const z : values_[2])
+      for (double const y : values_[1])
+        for (double const value : values_[0])
+          x += nodes[node++] * (value * y * z);
+    return x;
+  }
+
+private:
+  CurvedCells const& cells_;
+  std::array<std::vector<double>, 3> values_;
+};
+
+/// deal.II's constraints of hanging nodes.
+Constraints hanging_nodes(dealii::DoFHandler<3> const& dof_handler) {
+  Constraints result(dof_handler.n_dofs());
+  if (!dof_handler.get_triangulation().has_hanging_nodes())
+    return result;
+  dealii::AffineConstraints<double> found;
+  dealii::DoFTools::make_hanging_node_constraints(dof_handler, found);
+  found.close();
+  std::vector<Constraints::Entry> entries;
+  for (auto const& line : found.get_lines()) {
+    entries.clear();
+    for (auto const& [unknown, weight] : line.entries)
+      entries.push_back({static_cast<std::int32_t>(unknown), weight});
+    result.set(static_cast<std::int32_t>(line.index), 0, entries);
+  }
+  result.close();
+  return result;
+}
+
+/// What Space keeps of the active cells of a mesh that is refined locally, in their order.
+LocalCells cells_of_levels(Mesh const& mesh) {
+  LocalCells result;
+  std::int32_t number = 0;
+  for (auto const& cell : mesh.triangulation->active_cell_iterators()) {
+    result.active.push_back(number);
+    result.levels.push_back(static_cast<std::uint8_t>(cell->level()));
+    for (int face = 0; face < 6; ++face) {
+      auto const f = static_cast<unsigned>(face);
+      if (cell->at_boundary(f) || cell->neighbor(face)->has_children())
+        continue;
+      auto const other = cell->neighbor(face);
+      auto const index = static_cast<std::int32_t>(other->active_cell_index());
+      if (cell->neighbor_is_coarser(f))
+        result.faces.push_back({{number, index}, {face, static_cast<int>(cell->neighbor_of_coarser_neighbor(f).first)}});
+      else if (number < index)
+        result.faces.push_back({{number, index}, {face, static_cast<int>(cell->neighbor_of_neighbor(f))}});
+    }
+    ++number;
+  }
+  result.origins = mesh.origins;
+  return result;
+}
+
 }  // namespace
 
 Space::Space(Mesh const& mesh, ReferenceElement const& element)
@@ -58,6 +134,11 @@ Space::Space(Mesh const& mesh, ReferenceElement const& element)
       boundary_ids(mesh.boundary_ids),
       material_ids(mesh.material_ids) {
   dealii::Triangulation<3> const& triangulation = *mesh.triangulation;
+  if (mesh.curved_cells) {
+    isoparametric = true;
+    map_order = mesh.curved_cells->order > order ? mesh.curved_cells->order : 0;
+    map_nodes_1d_ = gauss_lobatto_points(mesh.curved_cells->order + 1);
+  }
   n_cells = triangulation.n_active_cells();
   n_vertices = triangulation.n_used_vertices();
   cells_per_part = std::max<std::int64_t>(n_parts(n_cells, 512), 64);
@@ -89,6 +170,8 @@ Space::Space(Mesh const& mesh, ReferenceElement const& element)
     throw Interrupted();
 
   points_.resize(3 * n_dofs);
+  if (map_order > 0)
+    map_nodes_.resize(n_cells * map_size());
   auto const owner = owners();
   CurvedNodes const curved_nodes(order);
   std::vector<Point3> reference_nodes;
@@ -97,9 +180,25 @@ Space::Space(Mesh const& mesh, ReferenceElement const& element)
   auto const trilinear = tabulate({0, 1}, reference_nodes);
   parallel_for(n_parts(n_cells, 256), [&](std::int64_t const p) {
     auto const [begin, end] = part(n_cells, 256, p);
+    std::optional<PointsOfParts> parts;
+    if (mesh.curved_cells)
+      parts.emplace(*mesh.curved_cells);
     for (std::int64_t c = begin; c < end; ++c) {
       std::vector<dealii::Point<3>> curved;
-      if (isoparametric)
+      if (map_order > 0) {
+        double* out = map_nodes_.data() + c * map_size();
+        std::int64_t const n = map_size() / 3;
+        std::int64_t i = 0;
+        for (double const z : map_nodes_1d_)
+          for (double const y : map_nodes_1d_)
+            for (double const x : map_nodes_1d_) {
+              auto const image = (*parts)(cells[c]->id(), {x, y, z});
+              for (unsigned d = 0; d < 3; ++d)
+                out[d * n + i] = image[d];
+              ++i;
+            }
+      }
+      if (isoparametric && !parts)
         curved = curved_nodes.compute_mapping_support_points(cells[c]);
       for (int i = 0; i < n_local; ++i) {
         int const l = static_cast<int>(lexicographic[i]);
@@ -107,7 +206,9 @@ Space::Space(Mesh const& mesh, ReferenceElement const& element)
         if (owner[dof] != c)
           continue;
         dealii::Point<3> x;
-        if (i < 8)
+        if (parts)
+          x = (*parts)(cells[c]->id(), reference_nodes[static_cast<std::size_t>(l)]);
+        else if (i < 8)
           x = cells[c]->vertex(i);
         else if (isoparametric)
           x = curved[i];
@@ -120,6 +221,12 @@ Space::Space(Mesh const& mesh, ReferenceElement const& element)
     }
   });
   set_inner_faces(inner_sides(mesh));
+  if (mesh.is_refined_locally) {
+    hanging = hanging_nodes(dof_handler);
+    local = cells_of_levels(mesh);
+    if (mesh.curved && !mesh.curved_cells)  // parts of polynomials meet without gaps
+      place_hanging_nodes();
+  }
   number_and_sort_cells();
 }
 

@@ -19,6 +19,10 @@ void prepare_for(MeshSpec const& spec) {
     static_cast<void>(library());
 }
 
+MeshCounts refined_counts(CoarseMesh const& mesh, MeshSpec const& spec) {
+  return spec.local != nullptr ? mesh.counts() : mesh.counts().refined(spec.refinements);
+}
+
 std::unique_ptr<CoarseMesh> open_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names) {
   return library().open(spec, names);
 }

@@ -22,6 +22,7 @@ public:
   CoarseMesh& operator=(CoarseMesh const&) = delete;
   virtual ~CoarseMesh() = default;
 
+  /// Of a mesh that is refined locally (MeshSpec::local) after all refinements.
   [[nodiscard]] virtual MeshCounts const& counts() const = 0;
   /// Whether its cells, refined, are lattices (LatticeTopology).
   [[nodiscard]] virtual bool has_lattices() const = 0;
@@ -36,6 +37,9 @@ public:
   /// where that is not possible with this mesh on this rank; the mesh must then be opened anew. Errors: those of `space`.
   [[nodiscard]] virtual std::optional<ShareOfLattices> share(ReferenceElement const& element, int rank, int ranks) = 0;
 };
+
+/// The counts after the refinements of its specification.
+[[nodiscard]] MeshCounts refined_counts(CoarseMesh const& mesh, MeshSpec const& spec);
 
 /// A graph without weights: the neighbours of vertex i are neighbors[offsets[i]] ... neighbors[offsets[i + 1] - 1].
 struct Graph {

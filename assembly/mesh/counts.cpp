@@ -322,7 +322,7 @@ bool is_surface(MeshSpec const& spec) {
 }
 
 bool is_box(MeshSpec const& spec) {
-  return spec.file.empty() && spec.generator == "box" && !spec.has_void();
+  return spec.file.empty() && spec.generator == "box" && !spec.has_void() && spec.local == nullptr;
 }
 
 char const* source_key(MeshSpec const& spec) {
@@ -391,7 +391,7 @@ void check_memory(std::int64_t bytes, char const* purpose) {
 MeshCounts predict_counts(MeshSpec const& spec, ExpressionNames const& names) {
   check_refinements(spec);
   if (!is_box(spec))
-    return open_coarse_mesh(spec, names)->counts().refined(spec.refinements);
+    return refined_counts(*open_coarse_mesh(spec, names), spec);
   check_box(spec);
   return count_box(spec);
 }

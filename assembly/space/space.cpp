@@ -264,6 +264,18 @@ SpaceArrays Space::arrays_of(std::span<std::int32_t const> cells, std::span<std:
       face.cell = static_cast<std::int32_t>(found - cells.begin());
       arrays.boundary_faces.push_back(face);
     }
+  if (hanging.size() > 0) {
+    arrays.hanging = Constraints(n_unknowns);
+    std::vector<Constraints::Entry> entries;
+    for (std::int64_t i = 0; i < n_unknowns; ++i)
+      if (hanging.constrained(unknowns[i])) {
+        entries.clear();
+        for (auto const& [free, weight] : hanging.row(unknowns[i]))
+          entries.push_back({number_of(free), weight});
+        arrays.hanging.set(static_cast<std::int32_t>(i), 0, entries);
+      }
+    arrays.hanging.close();
+  }
   for (InnerFace face : inner_faces) {
     for (std::int32_t& cell : face.cells) {
       auto const found = std::lower_bound(cells.begin(), cells.end(), cell);
@@ -292,6 +304,7 @@ Space::Space(int order_of_element, int n_nodes, SpaceArrays arrays)
       material_ids(std::move(arrays.material_ids)),
       boundary_faces(std::move(arrays.boundary_faces)),
       inner_faces(std::move(arrays.inner_faces)),
+      hanging(std::move(arrays.hanging)),
       n_cells_of_whole(arrays.n_cells_of_whole),
       cells_per_part(std::max<std::int64_t>(n_parts(n_cells, 128), 64)),
       cell_dofs_(std::move(arrays.cell_dofs)),
@@ -521,6 +534,50 @@ void Space::number_and_sort_cells() {
   for (InnerFace& face : inner_faces)
     for (std::int32_t& cell : face.cells)
       cell = new_cell[cell];
+  renumber_local(new_dof, order_of_cells, new_cell);
+}
+
+void Space::renumber_local(std::vector<std::int32_t> const& new_dof, std::vector<std::int32_t> const& order_of_cells,
+                           std::vector<std::int32_t> const& new_cell) {
+  if (hanging.size() > 0) {
+    Constraints renumbered(n_dofs);
+    std::vector<Constraints::Entry> entries;
+    for (std::int64_t dof = 0; dof < n_dofs; ++dof)
+      if (hanging.constrained(dof)) {
+        entries.clear();
+        for (auto const& [free, weight] : hanging.row(dof))
+          entries.push_back({new_dof[free], weight});
+        renumbered.set(new_dof[dof], 0, entries);
+      }
+    renumbered.close();
+    hanging = std::move(renumbered);
+  }
+  if (local.active.empty())
+    return;
+  std::vector<std::int32_t> active(local.active.size());
+  std::vector<std::uint8_t> levels(local.levels.size());
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    active[i] = local.active[order_of_cells[i]];
+    levels[i] = local.levels[order_of_cells[i]];
+  }
+  local.active = std::move(active);
+  local.levels = std::move(levels);
+  for (FaceOfTwoCells& face : local.faces)
+    for (std::int32_t& cell : face.cells)
+      cell = new_cell[cell];
+  std::sort(local.faces.begin(), local.faces.end(),
+            [](auto const& a, auto const& b) { return std::tie(a.cells[0], a.faces[0]) < std::tie(b.cells[0], b.faces[0]); });
+}
+
+void Space::place_hanging_nodes() {
+  HostVector<double> x(static_cast<std::size_t>(n_dofs));
+  for (std::int64_t d = 0; d < 3; ++d) {
+    for (std::int64_t dof = 0; dof < n_dofs; ++dof)
+      x[dof] = points_[3 * dof + d];
+    hanging.expand(x);
+    for (std::int64_t dof = 0; dof < n_dofs; ++dof)
+      points_[3 * dof + d] = x[dof];
+  }
 }
 
 std::array<std::int32_t, 4> Space::face_vertices(std::int64_t cell, int face) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "assembly/mesh/cell_origins.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "assembly/space/constraints.hpp"
 #include "assembly/space/lattice_nodes.hpp"
@@ -36,6 +37,20 @@ struct InnerFace {
   std::uint32_t id;
 };
 
+/// A face between two cells. Where they differ in level the first one is the smaller one, and its face is a quarter of the other's.
+struct FaceOfTwoCells {
+  std::array<std::int32_t, 2> cells;
+  std::array<int, 2> faces;  ///< as BoundaryFace::face
+};
+
+/// What is known of the cells of a mesh that is refined locally, by cell; empty on other meshes, and on parts.
+struct LocalCells {
+  std::vector<std::int32_t> active;   ///< their numbers among deal.II's active cells, as LocalRefinement has them
+  std::vector<std::uint8_t> levels;   ///< 0: a cell of the mesh before all refinements
+  std::vector<FaceOfTwoCells> faces;  ///< all inside the mesh, by the first of their cells, then its face
+  CellOrigins origins;                ///< by number among the active cells
+};
+
 /// The cells that contain unknown i: cells[offsets[i]] ... cells[offsets[i + 1] - 1], ascending.
 struct DofCells {
   HostVector<std::int64_t> offsets;
@@ -54,6 +69,7 @@ struct SpaceArrays {
   bool isoparametric = false;
   int map_order = 0;               ///< as Space::map_order
   HostVector<double> map_nodes{};  ///< of every cell, as Space::map_nodes
+  Constraints hanging{};           ///< as Space::hanging
 };
 
 /// What Space keeps of the lattices that one of several processes has, and of other cells around its unknowns.
@@ -94,7 +110,7 @@ public:
 
   /// These cells (ascending) of another space that is no box, with their unknowns in this order: the part of a mesh that one of
   /// several processes works on. Unknowns are numbered anew, by their place in the list. Precondition: the list has all unknowns of
-  /// the cells, and each once.
+  /// the cells, those that hanging nodes among them depend on, and each once.
   Space(Space const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns);
   /// The arrays of such a part.
   [[nodiscard]] SpaceArrays arrays_of(std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns) const;
@@ -125,6 +141,10 @@ public:
   std::set<unsigned> boundary_ids, material_ids;
   std::vector<BoundaryFace> boundary_faces;
   std::vector<InnerFace> inner_faces;
+  /// Of a mesh that is refined locally: u at hanging nodes, those of a smaller cell on a face or an edge of a larger one, from u at
+  /// nodes of the larger ones, so that u is continuous; closed. Size 0 on other meshes.
+  Constraints hanging;
+  LocalCells local;
   std::optional<LatticeNumbering> lattices;  ///< where unknowns are numbered by lattices
   std::int32_t n_components = 1;             ///< connected components of the mesh; of a part of a mesh 1
   std::int64_t n_cells_of_whole = 0;         ///< of the mesh that this is a part of; 0: it is all of it
@@ -136,6 +156,16 @@ public:
   [[nodiscard]] double const* map_nodes(std::int64_t cell) const { return map_nodes_.data() + cell * map_size(); }
   [[nodiscard]] std::int64_t map_size() const { return std::int64_t{3} * (map_order + 1) * (map_order + 1) * (map_order + 1); }
   [[nodiscard]] std::vector<double> const& map_nodes_1d() const { return map_nodes_1d_; }
+  /// Calls action(unknown, weight) for the unknowns that u at an unknown follows from: itself, unless it is at a hanging node.
+  template <class Action>
+  void for_free(std::int32_t unknown, Action const& action) const {
+    if (hanging.size() == 0 || !hanging.constrained(unknown)) {
+      action(unknown, 1.0);
+      return;
+    }
+    for (auto const& [free, weight] : hanging.row(unknown))
+      action(free, weight);
+  }
   /// The unknowns at the vertices of a face of a cell, ascending: the same from both of its cells.
   [[nodiscard]] std::array<std::int32_t, 4> face_vertices(std::int64_t cell, int face) const;
   /// Coordinates of the node of an unknown.
@@ -226,6 +256,10 @@ private:
   /// Whether the normal out of a cell leads to larger x (y, z).
   [[nodiscard]] bool points_up(BoundaryFace const& face) const;
   void number_and_sort_cells();
+  void renumber_local(std::vector<std::int32_t> const& new_dof, std::vector<std::int32_t> const& order_of_cells,
+                      std::vector<std::int32_t> const& new_cell);
+  /// Places hanging nodes on the faces and edges of the larger cells, so that curved meshes have no gaps there.
+  void place_hanging_nodes();
   void find_components(LatticeTopology const& topology, std::int64_t cells_of_lattice);
   /// Calls action(unknown) for all unknowns that a cell writes to. `own` is scratch of n_local entries.
   template <class Action>

@@ -449,10 +449,12 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
         known.max = std::max(known.max, u[cell.dofs[node]]);
       }
       for (std::size_t a = 0; a < nodes.size(); ++a)
-        if (std::int32_t const unknown = cell.dofs[nodes[a]]; !condition.is_natural())
-          sums.shares.push_back({unknown, face.boundary_id, flux[a], weight[a], face.cell, false});
-        else
-          sums.loads.push_back({unknown, face.cell, flux[a]});
+        space.for_free(cell.dofs[nodes[a]], [&](std::int32_t unknown, double share) {
+          if (condition.is_natural())
+            sums.loads.push_back({unknown, face.cell, share * flux[a]});
+          else
+            sums.shares.push_back({unknown, face.boundary_id, share * flux[a], share * weight[a], face.cell, false});
+        });
     }
   });
 
@@ -521,13 +523,18 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
         for (auto candidate = begin; candidate < end; ++candidate) {
           std::int64_t const c = at_surface_of_box ? at_faces[candidate] : candidate;
           space.dofs(c, state.dofs.data());
-          if (std::none_of(state.dofs.begin(), state.dofs.end(), [&](auto dof) { return place[dof] >= 0; }))
+          bool counts_here = false;
+          for (std::int32_t const dof : state.dofs)
+            space.for_free(dof, [&](std::int32_t unknown, double) { counts_here = counts_here || place[unknown] >= 0; });
+          if (!counts_here)
             continue;
           state.cell.reset(c);
           state.cell.residual(state.residual);
           for (std::size_t i = 0; i < state.dofs.size(); ++i)
-            if (std::int32_t const at = place[state.dofs[i]]; at >= 0)
-              of_cells[p].push_back({at, static_cast<std::int32_t>(c), state.residual[i]});
+            space.for_free(state.dofs[i], [&](std::int32_t unknown, double share) {
+              if (std::int32_t const at = place[unknown]; at >= 0)
+                of_cells[p].push_back({at, static_cast<std::int32_t>(c), share * state.residual[i]});
+            });
         }
       });
   std::vector<double> residual(n_fixed, 0);
@@ -576,7 +583,7 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
     for (Residual const& load : sums.loads)
       subtract(load.unknown, load.cell, load.value);
   for (auto const& load : data.point_loads.loads)
-    subtract(load.unknown, load.cell, load.value);
+    space.for_free(load.unknown, [&](std::int32_t unknown, double share) { subtract(unknown, load.cell, share * load.value); });
 
   // What the boundaries of an unknown have together; then the share of each.
   std::vector<double> weight(n_fixed, 0), rest = residual;

@@ -19,6 +19,7 @@ namespace poisson::assembly {
 /// boundary-flux calculations, Computer Methods in Applied Mechanics and Engineering 50 (1985). So all fluxes together equal the
 /// integral of f up to the solver's residual. The residual of an unknown on several Dirichlet boundaries is divided among them:
 /// each gets the integral of k du/dn phi_i over itself, and of the rest a share that goes with the integral of phi_i.
+/// What a hanging node has goes to the unknowns that it depends on, by their weights, as in the assembly.
 /// Surfaces inside the mesh: where they have Dirichlet or Neumann values, the flux is what leaves the domain there, of both sides,
 /// so that all fluxes of these and of the boundaries equal the integral of f. Through one without a condition it is what goes from
 /// the material with the lower id to that with the higher one; within a material to larger x, or y where the normal has no part

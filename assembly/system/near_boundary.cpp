@@ -45,8 +45,19 @@ Numbers cells_near_boundary(Space const& space, ReferenceElement const& element,
     // Boundaries of lattices are on their rims, whose unknowns come last.
     std::int64_t const first = space.lattices ? space.lattices->first_face : 0;
     std::vector<std::uint8_t> marked(static_cast<std::size_t>(space.n_dofs - first), 0);
-    for (std::int32_t const unknown : unknowns)
+    for (std::int32_t const unknown : unknowns) {
       marked[static_cast<std::size_t>(unknown - first)] = 1;
+      space.for_free(unknown, [&](std::int32_t free, double) { marked[static_cast<std::size_t>(free - first)] = 1; });
+    }
+    // The residuals of hanging nodes count for the unknowns that they depend on.
+    std::vector<std::int32_t> hanging;
+    for (std::int64_t i = 0; i < space.hanging.size(); ++i)
+      if (space.hanging.constrained(i) && std::ranges::any_of(space.hanging.row(i), [&](Constraints::Entry const& entry) {
+            return marked[static_cast<std::size_t>(entry.unknown)] != 0;
+          }))
+        hanging.push_back(static_cast<std::int32_t>(i));
+    for (std::int32_t const unknown : hanging)
+      marked[static_cast<std::size_t>(unknown)] = 1;
     std::vector<Numbers> of_parts(static_cast<std::size_t>(space.n_parts_on_rims()));
     parallel_for(
         std::ssize(of_parts), [&] { return Numbers(static_cast<std::size_t>(space.n_local)); },
@@ -67,15 +78,19 @@ Numbers cells_near_boundary(Space const& space, ReferenceElement const& element,
   return cells;
 }
 
-/// The unknowns of some cells, ascending.
+/// The unknowns of some cells, and those that hanging nodes among them depend on; ascending.
 Numbers unknowns_of(Space const& space, Numbers const& cells) {
   constexpr std::int64_t bits = 64;
   std::vector<std::uint64_t> marks(static_cast<std::size_t>(n_parts(space.n_dofs, bits)), 0);
   Numbers dofs(static_cast<std::size_t>(space.n_local)), unknowns;
   for (std::int32_t const cell : cells) {
     space.dofs(cell, dofs.data());
-    for (std::int32_t const unknown : dofs)
+    for (std::int32_t const unknown : dofs) {
       marks[static_cast<std::size_t>(unknown / bits)] |= std::uint64_t{1} << (unknown % bits);
+      space.for_free(unknown, [&](std::int32_t free, double) {
+        marks[static_cast<std::size_t>(free / bits)] |= std::uint64_t{1} << (free % bits);
+      });
+    }
   }
   for (std::size_t word = 0; word < marks.size(); ++word)
     for (std::uint64_t left = marks[word]; left != 0; left &= left - 1)

@@ -33,7 +33,7 @@ def test_config(poisson, path):
     assert record["warnings"] == []
     assert record["status"] == "converged" and record["solver"]["residual_true"] < 10 * record["solver"]["tolerance"]
     mesh = text["problem"].get("mesh", {})
-    solution = "solution.vtu" if "file" in mesh or mesh.get("generator", "box") != "box" else \
+    solution = "solution.vtu" if "file" in mesh or "adaptive" in mesh or mesh.get("generator", "box") != "box" else \
         "solution.vti" if text["problem"].get("element", {}).get("order", 1) == 1 else "solution.vtr"
     assert {solution, "solution.png", "residuals.png"} <= set(record["files"])
     if text["problem"].get("exact"):

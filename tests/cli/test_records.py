@@ -93,6 +93,20 @@ def test_run_and_its_analysis(poisson, small):
         assert found == set(merged), kind
 
 
+def test_adaptive(poisson):
+    config = poisson.write("""
+problem:
+  mesh: {cells: [2, 2, 2], adaptive: {tolerance: 30%, max_cycles: 2}}
+  boundary: [{ids: all, type: dirichlet, value: "exp(x) * sin(y)"}]
+  exact: "exp(x) * sin(y)"
+output: {picture: false, report: false, vtk: {enabled: false}}
+""")
+    poisson("run", config, "--output", "a")
+    poisson("run", config, "--output", "b", "--set", "problem.mesh.adaptive.target=integral_u", "--set", "problem.exact=null")
+    records = [{key: record[key] for key in ("adaptive", "errors_of")} for record in map(poisson.record, "ab")]
+    compare(records, ["Adaptive refinement"], named=("errors_of",))
+
+
 def test_effective(poisson):
     config = poisson.write("""
 problem:

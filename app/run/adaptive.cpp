@@ -1,0 +1,296 @@
+#include "app/run/adaptive.hpp"
+
+#include "app/io/console.hpp"
+#include "app/run/run_device.hpp"
+#include "assembly/space/space.hpp"
+#include "assembly/system/error_estimate.hpp"
+#include "assembly/system/integrals.hpp"
+#include "gpu/core/error.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace poisson::app {
+
+namespace {
+
+constexpr char const* key_of_target = "problem.mesh.adaptive.target";
+constexpr char const* energy_norm = "energy_norm";
+
+/// Parts of the error of a target cancel by chance on coarse meshes: the estimate is no less than this share of the sum of parts.
+constexpr double least_share = 0.05;
+
+std::string rest_of(std::string const& text, std::string const& begin) {
+  return text.starts_with(begin) ? text.substr(begin.size()) : "";
+}
+
+[[noreturn]] void refuse_target(std::string const& what) {
+  throw InputError(key_of_target, what);
+}
+
+/// The ids of the boundary that a target flux.NAME is of; empty for other targets.
+std::set<unsigned> boundary_of(std::string const& target, assembly::MeshSummary const& mesh) {
+  std::string const name = rest_of(target, "flux.");
+  for (auto const& group : mesh.boundary_groups.labelled(mesh.boundary_ids))
+    if (!name.empty() && group.label == name)
+      return group.parts;
+  std::set<unsigned> result;
+  for (unsigned const id : mesh.boundary_ids)
+    if (std::to_string(id) == name)
+      result.insert(id);
+  return result;
+}
+
+}  // namespace
+
+AdaptiveRefinement::AdaptiveRefinement(RunConfig const& config, RunLog& log, RunDevice& device)
+    : config_(config), log_(log), device_(device), current_(config) {
+  AdaptiveRecord& record = log.record.adaptive.emplace();
+  record.target = config.adaptive.target.empty() ? energy_norm : config.adaptive.target;
+  record.tolerance = *config.adaptive.tolerance;
+  current_.problem.mesh.local = std::make_shared<assembly::LocalRefinement const>();
+}
+
+void AdaptiveRefinement::check(assembly::CheckedProblem const& problem) const {
+  assembly::MeshSummary const& mesh = problem.mesh();
+  if (static_cast<double>(mesh.dofs) > config_.adaptive.max_unknowns && cycle() > 1)
+    throw TooManyUnknowns{mesh.dofs};
+  std::string const& target = config_.adaptive.target;
+  if (target.empty() || target == "mean" || target == "integral_u" || target == "energy" || target == "min" || target == "max")
+    return;
+  if (std::string const name = rest_of(target, "probe."); !name.empty()) {
+    if (std::none_of(config_.output.probes.begin(), config_.output.probes.end(),
+                     [&](auto const& probe) { return probe.name == name; }))
+      refuse_target("there is no probe '" + name + "' in output.probes");
+    return;
+  }
+  std::string const known = "flux.NAME of a boundary, probe.NAME, mean, integral_u, energy, min or max";
+  if (rest_of(target, "flux.").empty())
+    refuse_target("found '" + target + "'; the error is known of " + known);
+  std::vector<std::string> names;
+  for (auto const& group : mesh.boundary_groups.labelled(mesh.boundary_ids))
+    names.push_back(group.label);
+  std::string list;
+  for (std::string const& name : names)
+    list += (list.empty() ? "" : ", ") + name;
+  bool const places_come_later = config_.problem.mesh.has_places();  // names of `boundaries` are known when the mesh is there
+  if (!places_come_later && boundary_of(target, mesh).empty())
+    refuse_target("the mesh has no boundary '" + rest_of(target, "flux.") + "'; it has: " + list);
+}
+
+HostVector<double> AdaptiveRefinement::dual(Solved const& solved, assembly::LoadOfEstimate const& load,
+                                            HostVector<double> lifted) const {
+  HostVector<double> const rhs = solved.system.restricted(solved.mesh.around->load_vector(load, lifted));
+  if (std::all_of(rhs.begin(), rhs.end(), [](double value) { return value == 0; }))
+    return lifted;
+  std::vector<Array<double>> b;
+  b.push_back(std::move(Field(HostVector<double>(rhs)).change_on(device_.context())));
+  auto found = solved.solver.solve_more(std::move(b));
+  FieldPair z{Field(std::move(lifted)), {}};
+  solved.system.correct(found.front().x.high, 1, z);
+  auto const values = z.high.host();
+  return {values.begin(), values.end()};
+}
+
+AdaptiveRefinement::Estimate AdaptiveRefinement::of_energy_norm(Solved const& solved) const {
+  assembly::Discretization const& mesh = *solved.mesh.around;
+  Estimate result;
+  auto const found = mesh.estimate_error(config_.adaptive.estimator, solved.u.host());
+  result.marks.assign(found.squares.begin(), found.squares.end());
+  result.estimate = std::sqrt(std::accumulate(result.marks.begin(), result.marks.end(), 0.0));
+  for (double const square : result.marks)
+    result.of_cells.push_back(std::sqrt(square));
+  for (auto const& [name, value] : solved.table())
+    if (name == "energy")
+      result.value = std::sqrt(2 * value.get<double>());
+  if (mesh.has_exact())
+    result.error = mesh.energy_of_error(solved.u.host());
+  return result;
+}
+
+AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved) const {
+  assembly::Discretization const& mesh = *solved.mesh.around;
+  std::string const& target = config_.adaptive.target;
+  if (solved.system.pure_neumann())
+    refuse_target("the error of '" + target + "' is not known where u is fixed nowhere; leave the target out, or fix u somewhere");
+  QuantityTable const table = solved.table();
+  auto const value_of = [&](std::string const& name) -> std::optional<nlohmann::ordered_json> {
+    for (auto const& [known, value] : table)
+      if (known == name)
+        return value;
+    return std::nullopt;
+  };
+  Estimate result;
+  assembly::MeshSummary const& summary = solved.mesh.whole;
+  std::set<unsigned> const ids = boundary_of(target, summary);
+  assembly::LoadOfEstimate load;
+  HostVector<double> lifted;
+  lifted.resize(static_cast<std::size_t>(summary.dofs), 0.0);
+  auto const at_point = [&](std::array<double, 3> const& x) {
+    auto located = mesh.locate({&x, 1});
+    load.point = located.front();
+  };
+  std::string name = target;
+  if (!rest_of(target, "flux.").empty()) {
+    bool depends = false;
+    if (ids.empty())
+      refuse_target("the mesh has no boundary '" + rest_of(target, "flux.") + "'");
+    for (unsigned const id : ids) {
+      if (mesh.condition_on(id) == assembly::BoundaryType::robin)
+        load.robin.insert(id);
+      depends = depends || mesh.condition_on(id) != assembly::BoundaryType::neumann;
+    }
+    if (!depends)
+      refuse_target("'" + target + "' is what problem.boundary gives there, and has no error");
+    lifted = mesh.lift_of(ids);
+    for (double& value : lifted)
+      value = -value;
+    for (auto const& group : summary.boundary_groups.labelled(summary.boundary_ids))
+      if (group.parts == ids)
+        name = "flux." + group.label;
+  } else if (std::string const probe = rest_of(target, "probe."); !probe.empty()) {
+    for (ProbeSpec const& of : config_.output.probes)
+      if (of.name == probe)
+        at_point(of.at);
+  } else if (target == "min" || target == "max") {
+    at_point(value_of(target + "_at")->get<std::array<double, 3>>());
+  } else if (target == "energy") {
+    for (unsigned const id : summary.boundary_ids)
+      if (mesh.condition_on(id) == assembly::BoundaryType::robin)
+        refuse_target("the error of 'energy' is not known with Robin conditions; take another target, or none");
+    load.of_problem = 1;
+  } else {
+    load.density = 1;
+    if (target == "mean")
+      load.density = 1 / assembly::ordered_sum(mesh.integration_weights());
+  }
+  auto const value = value_of(name);
+  if (!value || !value->is_number())
+    refuse_target("there is no quantity '" + target + "' of this problem");
+  result.value = value->get<double>();
+  HostVector<double> const z = dual(solved, load, std::move(lifted));
+  auto const found = mesh.estimate_error(config_.adaptive.estimator, solved.u.host(), z, load);
+  double sum = 0, size = 0;
+  for (std::size_t i = 0; i < found.weights.size(); ++i) {
+    double const part = target == "energy" ? found.signed_[i] - found.squares[i] / 2 : found.signed_[i];
+    sum += part;
+    size += std::abs(part);
+    result.marks.push_back(found.weights[i]);
+    result.of_cells.push_back(std::sqrt(found.squares[i]));
+  }
+  result.estimate = std::max(std::abs(sum), least_share * size);
+  if (auto const exact = value_of(target + ".exact"); exact && exact->is_number())
+    result.error = std::abs(result.value - exact->get<double>());
+  return result;
+}
+
+void AdaptiveRefinement::tell(Estimate const& estimate, AdaptiveCycle const& cycle) {
+  Console& console = log_.console;
+  std::string text =
+      "  cycle " + std::to_string(log_.record.adaptive->cycles.size()) + ": " + with_thousands(cycle.dofs) + " unknowns";
+  text += ", " + log_.record.adaptive->target + " = " + text_with_error(estimate.value, estimate.estimate) + " (estimated)";
+  if (estimate.error)
+    text += ", error " + number_text(*estimate.error, 2) +
+            (*estimate.error > 0 ? ", effectivity " + number_text(estimate.estimate / *estimate.error, 2) : "");
+  console.line(text + ", " + seconds_text(cycle.seconds));
+}
+
+bool AdaptiveRefinement::goes_on(Solved const& solved) {
+  AdaptiveSpec const& spec = config_.adaptive;
+  AdaptiveRecord& record = *log_.record.adaptive;
+  Estimate const found = spec.target.empty() ? of_energy_norm(solved) : of_target(solved);
+  of_cells_ = found.of_cells;
+  AdaptiveCycle cycle;
+  cycle.cells = solved.mesh.whole.cells;
+  cycle.dofs = solved.mesh.whole.dofs;
+  auto const& levels = solved.mesh.around->local_cells().levels;
+  cycle.levels = levels.empty() ? 0 : *std::max_element(levels.begin(), levels.end());
+  cycle.value = found.value;
+  cycle.estimate = found.estimate;
+  cycle.error = found.error;
+  cycle.iterations = log_.record.result.iterations;
+  double const now = log_.record.clock.total();
+  cycle.seconds = now - std::exchange(told_seconds_, now);
+  record.cycles.push_back(cycle);
+  tell(found, cycle);
+
+  double const goal = spec.tolerance->value * (spec.tolerance->relative ? std::abs(found.value) : 1);
+  auto const ends = [&](std::string const& how, std::string const& why) {
+    end(how, why);
+    return false;
+  };
+  if (!solved.converged)
+    return ends("solver", "the solver did not reach its tolerance");
+  if (!std::isfinite(found.estimate))
+    return ends("rounding", "the estimate is not finite");
+  if (found.estimate <= goal)
+    return ends("tolerance", "the estimate is within the tolerance");
+  std::size_t const n = record.cycles.size();
+  auto const stays = [&](std::size_t i) { return record.cycles[i].estimate >= record.cycles[i - 1].estimate; };
+  constexpr double rounding = 1e-10;
+  if (n > 2 && found.estimate <= rounding * std::abs(found.value) && stays(n - 1) && stays(n - 2))
+    return ends("rounding", "two estimates one after the other did not become smaller: they are rounding");
+  if (std::ssize(record.cycles) >= spec.max_cycles)
+    return ends("cycles", "problem.mesh.adaptive.max_cycles is reached");
+  if (!mark(solved.mesh, found.marks))
+    return ends("levels", "the cells to be refined have all of problem.mesh.adaptive.max_levels");
+  return true;
+}
+
+bool AdaptiveRefinement::mark(Domain const& mesh, std::vector<double> const& marks) {
+  AdaptiveSpec const& spec = config_.adaptive;
+  assembly::LocalCells const& cells = mesh.around->local_cells();
+  bool const by_number = spec.marking == Marking::fixed_fraction;
+  double const fraction = spec.fraction.value_or(by_number ? 0.15 : 0.5);
+  std::vector<std::int32_t> refine = assembly::largest_cells(marks, fraction, by_number), coarsen;
+  std::int64_t const lowest = config_.problem.mesh.refinements;
+  std::erase_if(refine, [&](std::int32_t cell) {
+    return cells.levels[static_cast<std::size_t>(cell)] >= lowest + spec.max_levels || !(marks[static_cast<std::size_t>(cell)] > 0);
+  });
+  if (refine.empty())
+    return false;
+  if (spec.coarsen_fraction > 0) {
+    std::vector<double> small(marks.size());
+    std::transform(marks.begin(), marks.end(), small.begin(), [](double mark) { return -mark; });
+    coarsen = assembly::largest_cells(small, spec.coarsen_fraction, true);
+  }
+  auto const by_active = [&](std::vector<std::int32_t> list) {
+    for (std::int32_t& cell : list)
+      cell = cells.active[static_cast<std::size_t>(cell)];
+    std::sort(list.begin(), list.end());
+    return list;
+  };
+  auto next = std::make_shared<assembly::LocalRefinement>(*current_.problem.mesh.local);
+  next->cycles.push_back({by_active(std::move(refine)), by_active(std::move(coarsen))});
+  current_.problem.mesh.local = std::move(next);
+  current_.solver.initial = InitialGuess::neighbour;
+  return true;
+}
+
+Array<double> AdaptiveRefinement::start(Domain const& before, SolutionValues const& u, Domain const& next,
+                                        System const& system) const {
+  Field x(system.unconstrained(before.around->transferred_to(*next.around, u.host())));
+  return std::move(x.change_on(device_.context()));
+}
+
+void AdaptiveRefinement::end(std::string const& how, std::string const& why) {
+  AdaptiveRecord& record = *log_.record.adaptive;
+  record.ended = how;
+  record.reason = why;
+  log_.console.line("  ended by " + how + ": " + why);
+  AdaptiveCycle const& last = record.cycles.back();
+  if (how != "tolerance")
+    log_.warn("problem.mesh.adaptive ended before the tolerance was met: " + why + "; " + record.target + " = " +
+              text_with_error(last.value, last.estimate) + " (estimated)");
+}
+
+std::vector<int> AdaptiveRefinement::levels(Domain const& mesh) const {
+  auto const& levels = mesh.around->local_cells().levels;
+  return {levels.begin(), levels.end()};
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,83 @@
+#pragma once
+
+#include "app/config/run_config.hpp"
+#include "app/domain/domain.hpp"
+#include "app/domain/solution_values.hpp"
+#include "app/results/quantities.hpp"
+#include "app/results/run_log.hpp"
+#include "app/run/system.hpp"
+#include "app/run/system_solver.hpp"
+#include "gpu/core/array.hpp"
+#include "gpu/core/host_vector.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+/// Why a mesh of the next cycle is not made: it would have too many unknowns.
+struct TooManyUnknowns {
+  std::int64_t unknowns = 0;
+};
+
+/// The loop of adaptive refinement (problem.mesh.adaptive), seen from the meshes: it judges the solution on each, says whether
+/// there is a next one, and how that is made. It works on one rank.
+class AdaptiveRefinement {
+public:
+  /// The arguments outlive this.
+  AdaptiveRefinement(RunConfig const& config, RunLog& log, RunDevice& device);
+
+  /// The configuration of the next mesh: its mesh has the refinements so far (MeshSpec::local), and the solver begins at `start`.
+  [[nodiscard]] RunConfig const& config() const { return current_; }
+  /// The number of the cycle, from 1.
+  [[nodiscard]] std::int64_t cycle() const { return std::ssize(log_.record.adaptive->cycles) + 1; }
+  /// Throws InputError for a target that there is not, or whose error is not known; TooManyUnknowns.
+  void check(assembly::CheckedProblem const& problem) const;
+
+  /// What it takes to judge a solution. `table` makes the quantities.
+  struct Solved {
+    Domain const& mesh;
+    System const& system;
+    SystemSolver& solver;
+    SolutionValues const& u;
+    std::function<QuantityTable()> table;
+    bool converged = false;
+  };
+  /// Estimates the error of the solution, and tells it. Returns whether there is a next mesh; config() is then of that. Throws
+  /// InputError, Interrupted.
+  [[nodiscard]] bool goes_on(Solved const& solved);
+  /// Where the solver may begin on the next mesh, whose system this is.
+  [[nodiscard]] Array<double> start(Domain const& before, SolutionValues const& u, Domain const& next, System const& system) const;
+  /// Tells that no next mesh was solved on, and why.
+  void end(std::string const& how, std::string const& why);
+
+  /// By cell of the last mesh that was judged.
+  [[nodiscard]] std::vector<int> levels(Domain const& mesh) const;
+  [[nodiscard]] std::vector<double> const& estimator() const { return of_cells_; }
+
+private:
+  struct Estimate {
+    double value = 0, estimate = 0;
+    std::optional<double> error;  ///< where it is known
+    std::vector<double> of_cells, marks;
+  };
+  [[nodiscard]] Estimate of_energy_norm(Solved const& solved) const;
+  [[nodiscard]] Estimate of_target(Solved const& solved) const;
+  /// The solution of the dual problem with this load, and these values on Dirichlet boundaries.
+  [[nodiscard]] HostVector<double> dual(Solved const& solved, assembly::LoadOfEstimate const& load,
+                                        HostVector<double> lifted) const;
+  [[nodiscard]] bool mark(Domain const& mesh, std::vector<double> const& marks);
+  void tell(Estimate const& estimate, AdaptiveCycle const& cycle);
+
+  RunConfig const& config_;
+  RunLog& log_;
+  RunDevice& device_;
+  RunConfig current_;
+  std::vector<double> of_cells_;
+  double told_seconds_ = 0;
+};
+
+}  // namespace poisson::app

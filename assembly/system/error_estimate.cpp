@@ -1,0 +1,867 @@
+#include "assembly/system/error_estimate.hpp"
+
+#include "assembly/parallel.hpp"
+#include "assembly/system/boundary_flux.hpp"
+#include "assembly/system/integrals.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace poisson::assembly {
+namespace {
+
+constexpr std::int64_t items_per_part = 256;
+
+double dot_product(Point3 const& a, Point3 const& b) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+/// The polynomials of order p + 1 in each direction that vanish at the nodes of Q_p: products of the p + 1 functions of these nodes
+/// and of b(t) = prod (t - t_i) in each direction, but for those without b.
+class Bubbles {
+public:
+  explicit Bubbles(ReferenceElement const& element) : p_(element.order), nodes_(element.nodes) {
+    int const n = p_ + 2;
+    for (int k = 0; k < n; ++k)
+      for (int j = 0; j < n; ++j)
+        for (int i = 0; i < n; ++i)
+          if (i == p_ + 1 || j == p_ + 1 || k == p_ + 1)
+            indices_.push_back({i, j, k});
+    double largest = 0;
+    for (int i = 0; i <= 64; ++i)
+      if (double const t = i / 64., value = std::abs(product(t)); value > largest) {
+        largest = value;
+        middle_ = t;
+      }
+    scale_ = 1 / largest;
+  }
+  /// The nodes, and a further point, where these functions and b tell polynomials of order p + 1 apart.
+  [[nodiscard]] std::vector<double> points_1d() const {
+    std::vector<double> points = nodes_;
+    points.push_back(middle_);
+    return points;
+  }
+  /// Values at these points, (p + 2)^2 of a face, the lower direction fastest, become coefficients of the products of the
+  /// functions.
+  void to_coefficients(std::vector<double>& values) const {
+    std::vector<double> const at_middle = lagrange_basis(nodes_, {middle_}).values;
+    double const b = scale_ * product(middle_);
+    std::size_t const n = nodes_.size() + 1;
+    for (auto const& [step, other] : {std::pair{std::size_t{1}, n}, std::pair{n, std::size_t{1}}})
+      for (std::size_t line = 0; line < n; ++line) {
+        double* const first = values.data() + line * other;
+        double& last = first[(n - 1) * step];
+        for (std::size_t i = 0; i + 1 < n; ++i)
+          last -= at_middle[i] * first[i * step];
+        last /= b;
+      }
+  }
+  /// The indices of the factors of a function.
+  [[nodiscard]] std::array<int, 3> const& indices(std::size_t function) const { return indices_[function]; }
+  [[nodiscard]] int size() const { return static_cast<int>(indices_.size()); }
+  /// Whether a function is 0 on a face.
+  [[nodiscard]] bool vanishes(int function, int face) const {
+    return indices_[static_cast<std::size_t>(function)][static_cast<std::size_t>(face / 2)] != (face % 2 == 0 ? 0 : p_);
+  }
+  /// Values and reference gradients at points.
+  [[nodiscard]] PointTables at(std::vector<Point3> const& points) const {
+    PointTables result;
+    result.n_points = static_cast<int>(points.size());
+    result.n_functions = size();
+    auto const m = static_cast<std::size_t>(size());
+    result.values.resize(points.size() * m);
+    result.gradients.resize(3 * points.size() * m);
+    for (std::size_t q = 0; q < points.size(); ++q) {
+      std::array<std::vector<double>, 3> value, slope;
+      for (std::size_t d = 0; d < 3; ++d) {
+        Basis1D const basis = lagrange_basis(nodes_, {points[q][d]});
+        value[d] = basis.values;
+        slope[d] = basis.derivatives;
+        value[d].push_back(scale_ * product(points[q][d]));
+        slope[d].push_back(scale_ * derivative(points[q][d]));
+      }
+      for (std::size_t i = 0; i < m; ++i) {
+        std::array<std::size_t, 3> index{};
+        for (std::size_t d = 0; d < 3; ++d)
+          index[d] = static_cast<std::size_t>(indices_[i][d]);
+        double const x = value[0][index[0]], y = value[1][index[1]], z = value[2][index[2]];
+        result.values[q * m + i] = x * y * z;
+        result.gradients[(3 * q + 0) * m + i] = slope[0][index[0]] * y * z;
+        result.gradients[(3 * q + 1) * m + i] = x * slope[1][index[1]] * z;
+        result.gradients[(3 * q + 2) * m + i] = x * y * slope[2][index[2]];
+      }
+    }
+    return result;
+  }
+
+private:
+  [[nodiscard]] double product(double t) const {
+    double result = 1;
+    for (double const node : nodes_)
+      result *= t - node;
+    return result;
+  }
+  [[nodiscard]] double derivative(double t) const {
+    double sum = 0;
+    for (std::size_t left_out = 0; left_out < nodes_.size(); ++left_out) {
+      double term = 1;
+      for (std::size_t i = 0; i < nodes_.size(); ++i)
+        if (i != left_out)
+          term *= t - nodes_[i];
+      sum += term;
+    }
+    return sum;
+  }
+
+  int p_;
+  std::vector<double> nodes_;
+  std::vector<std::array<int, 3>> indices_;
+  double scale_ = 1, middle_ = 0.5;
+};
+
+/// The functions of an element, of its map, and the bubbles, at points.
+struct TablesAt {
+  TablesAt(std::vector<Point3> of, Space const& space, ReferenceElement const& element, Bubbles const& bubbles)
+      : points(std::move(of)),
+        shape(tabulate(element.nodes, points)),
+        map(tabulate(geometry_nodes_1d(space, element), points)),
+        bubble(bubbles.at(points)) {}
+  std::vector<Point3> points;
+  PointTables shape, map, bubble;
+};
+
+/// All tables of one element. Faces have one for the whole and one for each quarter, which a smaller cell may touch.
+struct EstimateTables {
+  EstimateTables(Space const& space, ReferenceElement const& element, int points)
+      : rule(element.order, points),
+        bubbles(element),
+        volume(rule.volume_points, space, element, bubbles),
+        collocation(lagrange_basis(rule.gauss, rule.gauss)) {
+    for (int face = 0; face < 6; ++face)
+      for (int quarter = 0; quarter <= whole; ++quarter) {
+        std::vector<Point3> list = rule.face_points[face];
+        if (quarter < whole)
+          for (Point3& point : list)
+            for (int i = 0; i < 2; ++i) {
+              double& t = point[direction(face, i)];
+              t = (t + (quarter >> i & 1)) / 2;
+            }
+        faces.emplace_back(std::move(list), space, element, bubbles);
+      }
+    for (int face = 0; face < 6; ++face) {
+      std::vector<Point3> list;
+      for (double const t : bubbles.points_1d())
+        for (double const s : bubbles.points_1d()) {
+          Point3 point{};
+          point[static_cast<std::size_t>(face / 2)] = face % 2;
+          point[direction(face, 0)] = s;
+          point[direction(face, 1)] = t;
+          list.push_back(point);
+        }
+      values_on_faces.emplace_back(std::move(list), space, element, bubbles);
+    }
+  }
+  static constexpr int whole = 4;
+  /// The directions of a face, the lower one first.
+  static std::size_t direction(int face, int i) {
+    int const d = face / 2;
+    return static_cast<std::size_t>(i == 0 ? (d == 0 ? 1 : 0) : (d == 2 ? 1 : 2));
+  }
+  [[nodiscard]] TablesAt const& face(int number, int quarter) const {
+    return faces[static_cast<std::size_t>(5 * number + quarter)];
+  }
+  [[nodiscard]] int n_face_points() const { return static_cast<int>(rule.face_weights.size()); }
+
+  ReferenceElement rule;  ///< its points
+  Bubbles bubbles;
+  TablesAt volume;
+  Basis1D collocation;
+  std::vector<TablesAt> faces;
+  std::vector<TablesAt> values_on_faces;  ///< where Bubbles::to_coefficients takes values
+};
+
+/// One cell after the other, with what a thread needs of its own.
+class EstimateCell {
+public:
+  EstimateCell(Space const& space, ProblemData const& problem)
+      : data(problem), dofs(static_cast<std::size_t>(space.n_local)), space_(space), geometry_(space) {}
+
+  void reset(std::int64_t cell) {
+    space_.dofs(cell, dofs.data());
+    geometry_.reset(cell, dofs.data());
+    material = space_.material(cell);
+    coefficient = &data.coefficient(material);
+  }
+  struct Place {
+    Point3 x;
+    std::array<double, 9> cofactors;
+    double determinant;
+  };
+  [[nodiscard]] Place place(TablesAt const& tables, int q) const {
+    auto const n = static_cast<std::size_t>(geometry_.n_nodes()), at = static_cast<std::size_t>(q);
+    auto const j = geometry_.jacobian(tables.map.gradients.data() + 3 * at * n);
+    auto const c = cofactors(j);
+    return {geometry_.point(tables.map.values.data() + at * n), c, j[0] * c[0] + j[1] * c[1] + j[2] * c[2]};
+  }
+  [[nodiscard]] Point3 gradient(TablesAt const& tables, int q, Place const& at, std::span<double const> u) const {
+    std::size_t const n = dofs.size();
+    Point3 g{};
+    double const base = u[static_cast<std::size_t>(dofs[0])];
+    for (std::size_t d = 0; d < 3; ++d) {
+      double const* const row = tables.shape.gradients.data() + (3 * static_cast<std::size_t>(q) + d) * n;
+      for (std::size_t i = 0; i < n; ++i)
+        g[d] += row[i] * (u[static_cast<std::size_t>(dofs[i])] - base);
+    }
+    return real(at, g);
+  }
+  /// A gradient in x, y and z from one in reference coordinates.
+  [[nodiscard]] static Point3 real(Place const& at, Point3 const& g) {
+    Point3 result{};
+    for (std::size_t d = 0; d < 3; ++d)
+      result[d] = (at.cofactors[3 * d] * g[0] + at.cofactors[3 * d + 1] * g[1] + at.cofactors[3 * d + 2] * g[2]) / at.determinant;
+    return result;
+  }
+  [[nodiscard]] double value(TablesAt const& tables, int q, std::span<double const> u) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < dofs.size(); ++i)
+      sum += tables.shape.values[static_cast<std::size_t>(q) * dofs.size() + i] * u[static_cast<std::size_t>(dofs[i])];
+    return sum;
+  }
+  /// The outward normal of a face times dS over the reference face.
+  [[nodiscard]] static Point3 normal(Place const& at, int face) {
+    double const sign = face % 2 == 0 ? -1 : 1;
+    auto const d = static_cast<std::size_t>(face / 2);
+    return {sign * at.cofactors[d], sign * at.cofactors[3 + d], sign * at.cofactors[6 + d]};
+  }
+  [[nodiscard]] Tensor k_on_surface(Point3 const& x) const {
+    return coefficient->is_constant() ? (*coefficient)(x, material) : coefficient->seen_from(geometry_.middle(), x, material);
+  }
+  [[nodiscard]] Tensor k_inside(Point3 const& x) const { return (*coefficient)(x, material); }
+
+  ProblemData data;
+  std::vector<std::int32_t> dofs;
+  unsigned material = 0;
+  Coefficient const* coefficient = nullptr;
+
+private:
+  Space const& space_;
+  CellGeometry geometry_;
+};
+
+/// Where the points of a face of the first cell lie on that of the second.
+struct Counterpart {
+  int quarter = EstimateTables::whole;
+  std::vector<int> point;
+};
+
+/// Finds it by the vertices that both cells have.
+class FaceMatcher {
+public:
+  FaceMatcher(Space const& space, EstimateTables const& tables)
+      : space_(space), tables_(tables), first_(static_cast<std::size_t>(space.n_local)), second_(first_) {}
+
+  [[nodiscard]] Counterpart operator()(FaceOfTwoCells const& face) {
+    auto const a = corners(face.cells[0], face.faces[0], first_), b = corners(face.cells[1], face.faces[1], second_);
+    bool const same_level = space_.local.levels[static_cast<std::size_t>(face.cells[0])] ==
+                            space_.local.levels[static_cast<std::size_t>(face.cells[1])];
+    auto const in_second = [&](std::size_t corner) {
+      return static_cast<std::size_t>(std::find(b.begin(), b.end(), a[corner]) - b.begin());
+    };
+    // A corner c that both faces have, in face coordinates (bits) of each, and to which neighbours of c on the second face the two
+    // directions of the first lead.
+    std::size_t c = 0;
+    while (c < 4 && in_second(c) == 4)
+      ++c;
+    assert(c < 4);
+    std::size_t const at = in_second(c);
+    std::size_t first_axis = 0;  // of the second face: that of direction 0 of the first
+    if (same_level) {
+      first_axis = in_second(c ^ 1U) == (at ^ 1U) ? 0 : 1;
+    } else {  // the neighbour of c is in the middle of an edge
+      Point3 const x = space_.point(a[c ^ 1U]);
+      auto const distance = [&](std::size_t neighbour) {
+        Point3 const p = space_.point(b[at]), q = space_.point(b[neighbour]);
+        double sum = 0;
+        for (std::size_t d = 0; d < 3; ++d)
+          sum += std::pow(x[d] - (p[d] + q[d]) / 2, 2);
+        return sum;
+      };
+      first_axis = distance(at ^ 1U) <= distance(at ^ 2U) ? 0 : 1;
+    }
+    Counterpart result;
+    result.quarter = same_level ? EstimateTables::whole : static_cast<int>(at);
+    double const size = same_level ? 1 : 0.5;
+    TablesAt const& from = tables_.face(face.faces[0], EstimateTables::whole);
+    TablesAt const& to = tables_.face(face.faces[1], result.quarter);
+    for (Point3 const& point : from.points) {
+      std::array<double, 2> place{};  // on the second face
+      for (int i = 0; i < 2; ++i) {
+        double const t = point[EstimateTables::direction(face.faces[0], i)];
+        double const away = (c >> i & 1U) != 0 ? 1 - t : t;  // from c
+        std::size_t const axis = i == 0 ? first_axis : 1 - first_axis;
+        place[axis] = (at >> axis & 1U) != 0 ? 1 - size * away : size * away;
+      }
+      int nearest = 0;
+      double least = std::numeric_limits<double>::infinity();
+      for (std::size_t q = 0; q < to.points.size(); ++q) {
+        double const x = to.points[q][EstimateTables::direction(face.faces[1], 0)] - place[0],
+                     y = to.points[q][EstimateTables::direction(face.faces[1], 1)] - place[1];
+        if (x * x + y * y < least) {
+          least = x * x + y * y;
+          nearest = static_cast<int>(q);
+        }
+      }
+      result.point.push_back(nearest);
+    }
+    return result;
+  }
+
+private:
+  /// The unknowns at the corners of a face, the lower one of its directions fastest.
+  [[nodiscard]] std::array<std::int32_t, 4> corners(std::int64_t cell, int face, std::vector<std::int32_t>& dofs) const {
+    space_.dofs(cell, dofs.data());
+    int const n = space_.order + 1, d = face / 2;
+    std::array<int, 3> const stride{1, n, n * n};
+    std::array<std::int32_t, 4> result{};
+    for (std::size_t corner = 0; corner < 4; ++corner)
+      result[corner] = dofs[static_cast<std::size_t>(
+          space_.order * (face % 2 * stride[static_cast<std::size_t>(d)] +
+                          static_cast<int>(corner & 1U) * stride[EstimateTables::direction(face, 0)] +
+                          static_cast<int>(corner >> 1U) * stride[EstimateTables::direction(face, 1)]))];
+    return result;
+  }
+
+  Space const& space_;
+  EstimateTables const& tables_;
+  std::vector<std::int32_t> first_, second_;
+};
+
+/// Of all faces inside the mesh, at the points of the first cell's face: dS times the jump (k grad u of the first cell less that of
+/// the second) . n, n out of the first.
+struct FaceJumps {
+  HostVector<double> values;
+};
+
+/// What cells have together at their faces.
+struct FaceData {
+  FaceJumps of_u, of_dual;
+  HostVector<double> share;          ///< of a jump that goes to the first cell: its k over the sum of both
+  HostVector<double> residual;       ///< int jump^2 h / (p (k_1 + k_2)) dS, for Estimator::residual
+  std::vector<Counterpart> meeting;  ///< by face
+};
+
+FaceData evaluate_faces(Space const& space, EstimateTables const& tables, ProblemData const& data, std::span<double const> u,
+                        std::span<double const> dual) {
+  auto const n = static_cast<std::int64_t>(space.local.faces.size());
+  std::int64_t const n_points = tables.n_face_points();
+  FaceData result;
+  result.of_u.values.resize(n * n_points);
+  if (!dual.empty())
+    result.of_dual.values.resize(n * n_points);
+  result.share.resize(n);
+  result.residual.resize(n);
+  result.meeting.resize(static_cast<std::size_t>(n));
+  struct State {
+    EstimateCell first, second;
+    FaceMatcher match;
+  };
+  parallel_for(
+      n_parts(n, items_per_part),
+      [&] {
+        return State{EstimateCell(space, data), EstimateCell(space, data), FaceMatcher(space, tables)};
+      },
+      [&](State& state, std::int64_t const p) {
+        auto const [begin, end] = part(n, items_per_part, p);
+        for (auto i = begin; i < end; ++i) {
+          FaceOfTwoCells const& face = space.local.faces[static_cast<std::size_t>(i)];
+          state.first.reset(face.cells[0]);
+          state.second.reset(face.cells[1]);
+          Counterpart& meeting = result.meeting[static_cast<std::size_t>(i)];
+          meeting = state.match(face);
+          TablesAt const& here = tables.face(face.faces[0], EstimateTables::whole);
+          TablesAt const& there = tables.face(face.faces[1], meeting.quarter);
+          double k_first = 0, k_second = 0, area = 0, squares = 0;
+          for (std::int64_t q = 0; q < n_points; ++q) {
+            int const at = static_cast<int>(q), other = meeting.point[static_cast<std::size_t>(q)];
+            auto const a = state.first.place(here, at);
+            auto const b = state.second.place(there, other);
+            Point3 const normal = EstimateCell::normal(a, face.faces[0]);
+            Tensor const ka = state.first.k_on_surface(a.x), kb = state.second.k_on_surface(b.x);
+            double const size = dot_product(normal, normal), weight = tables.rule.face_weights[static_cast<std::size_t>(q)];
+            k_first += weight * dot_product(normal, ka * normal) / size;
+            k_second += weight * dot_product(normal, kb * normal) / size;
+            auto const jump = [&](std::span<double const> v) {
+              Point3 const ga = ka * state.first.gradient(here, at, a, v), gb = kb * state.second.gradient(there, other, b, v);
+              return dot_product(normal, {ga[0] - gb[0], ga[1] - gb[1], ga[2] - gb[2]});
+            };
+            double const of_u = jump(u);
+            result.of_u.values[i * n_points + q] = weight * of_u;
+            if (!dual.empty())
+              result.of_dual.values[i * n_points + q] = weight * jump(dual);
+            area += weight * std::sqrt(size);
+            squares += weight * of_u * of_u / std::sqrt(size);
+          }
+          result.share[i] = k_first / (k_first + k_second);
+          result.residual[i] = squares * std::sqrt(area) / (space.order * (k_first + k_second));
+        }
+      });
+  return result;
+}
+
+/// The faces of every cell: those inside the mesh by number and side, and those on the boundary.
+struct FacesOfCells {
+  explicit FacesOfCells(Space const& space) : offsets(static_cast<std::size_t>(space.n_cells) + 1, 0), on_boundary(offsets) {
+    auto const& faces = space.local.faces;
+    for (FaceOfTwoCells const& face : faces)
+      for (std::int32_t const cell : face.cells)
+        ++offsets[static_cast<std::size_t>(cell) + 1];
+    std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
+    list.resize(static_cast<std::size_t>(offsets.back()));
+    std::vector<std::int64_t> next(offsets.begin(), offsets.end() - 1);
+    for (std::size_t i = 0; i < faces.size(); ++i)
+      for (int side = 0; side < 2; ++side)
+        list[static_cast<std::size_t>(next[static_cast<std::size_t>(faces[i].cells[static_cast<std::size_t>(side)])]++)] = {
+            static_cast<std::int64_t>(i), side};
+    for (BoundaryFace const& face : space.boundary_faces)  // by cell
+      ++on_boundary[static_cast<std::size_t>(face.cell) + 1];
+    std::partial_sum(on_boundary.begin(), on_boundary.end(), on_boundary.begin());
+  }
+  std::vector<std::int64_t> offsets, on_boundary;
+  std::vector<std::pair<std::int64_t, int>> list;
+};
+
+/// Solves A x = b with a symmetric positive definite A (n x n, lower triangle), which becomes its factor.
+struct SmallSolver {
+  static void factor(std::vector<double>& a, std::size_t n) {
+    for (std::size_t j = 0; j < n; ++j) {
+      double* const row_j = a.data() + j * n;
+      for (std::size_t k = 0; k < j; ++k)
+        row_j[j] -= row_j[k] * row_j[k];
+      row_j[j] = std::sqrt(std::max(row_j[j], std::numeric_limits<double>::min()));
+      for (std::size_t i = j + 1; i < n; ++i) {
+        double* const row_i = a.data() + i * n;
+        double sum = row_i[j];
+        for (std::size_t k = 0; k < j; ++k)
+          sum -= row_i[k] * row_j[k];
+        row_i[j] = sum / row_j[j];
+      }
+    }
+  }
+  /// b becomes L^-1 b, so that b^T A^-1 c is the product of two of these.
+  static void forward(std::vector<double> const& a, std::size_t n, std::vector<double>& b) {
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t k = 0; k < i; ++k)
+        b[i] -= a[i * n + k] * b[k];
+      b[i] /= a[i * n + i];
+    }
+  }
+};
+
+double ordered_product(std::vector<double> const& a, std::vector<double> const& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    sum += a[i] * b[i];
+  return sum;
+}
+
+}  // namespace
+
+ErrorIndicators estimate_error(Space const& space, ReferenceElement const& element, ProblemData const& data, Estimator estimator,
+                               std::span<double const> u, std::span<double const> dual, LoadOfEstimate const& of_dual) {
+  EstimateTables const tables(space, element, std::max(element.order + 2, element.n_gauss()));
+  FaceData const faces = evaluate_faces(space, tables, data, u, dual);
+  FacesOfCells const of_cells(space);
+  bool const has_dual = !dual.empty(), solves = estimator == Estimator::local_problems || has_dual;
+  auto const m = static_cast<std::size_t>(tables.bubbles.size());
+  int const n_points = tables.volume.shape.n_points, n_1d = static_cast<int>(tables.rule.gauss.size());
+  auto const n_face_points = static_cast<std::int64_t>(tables.n_face_points());
+  ErrorIndicators result;
+  result.squares.resize(space.n_cells);
+  if (has_dual) {
+    result.signed_.resize(space.n_cells);
+    result.weights.resize(space.n_cells);
+  }
+
+  struct State {
+    explicit State(EstimateCell of) : cell(std::move(of)) {}
+    EstimateCell cell;
+    std::vector<double> a, scaled, r, r_dual, lost, on_face;
+    std::vector<double> given;                              // the error where u is prescribed; NaN: not prescribed
+    std::array<std::vector<double>, 3> flux, flux_of_dual;  // det J J^-1 k grad at the points
+    std::vector<EstimateCell::Place> places;
+    std::vector<Tensor> k;
+  };
+  auto const make_state = [&] {
+    State state(EstimateCell(space, data));
+    state.a.resize(m * m);
+    state.scaled.resize(3 * m);
+    state.r.resize(m);
+    state.r_dual.resize(m);
+    for (auto* const list : {&state.flux, &state.flux_of_dual})
+      for (auto& component : *list)
+        component.resize(static_cast<std::size_t>(n_points));
+    return state;
+  };
+  // det (l + div k grad v) at point q, from the flux at all points.
+  auto const strong = [&](std::array<std::vector<double>, 3> const& flux, int q) {
+    double sum = 0;
+    std::array<int, 3> const stride{1, n_1d, n_1d * n_1d};
+    for (std::size_t d = 0; d < 3; ++d) {
+      int const i = q / stride[d] % n_1d, first = q - i * stride[d];
+      for (int j = 0; j < n_1d; ++j)
+        sum += tables.collocation.derivatives[static_cast<std::size_t>(i * n_1d + j)] *
+               flux[d][static_cast<std::size_t>(first + j * stride[d])];
+    }
+    return sum;
+  };
+
+  parallel_for(n_parts(space.n_cells, items_per_part), make_state, [&](State& state, std::int64_t const p) {
+    auto const [begin, end] = part(space.n_cells, items_per_part, p);
+    EstimateCell& cell = state.cell;
+    for (auto c = begin; c < end; ++c) {
+      cell.reset(c);
+      state.places.clear();
+      state.k.clear();
+      double volume = 0, smallest_k = std::numeric_limits<double>::infinity();
+      for (int q = 0; q < n_points; ++q) {
+        auto const at = cell.place(tables.volume, q);
+        Tensor const k = cell.k_inside(at.x);
+        smallest_k = std::min({smallest_k, k.xx(), k.yy(), k.zz()});
+        volume += tables.rule.weights[static_cast<std::size_t>(q)] * at.determinant;
+        auto const set_flux = [&](std::span<double const> v, std::array<std::vector<double>, 3>& out) {
+          Point3 const flux = k * cell.gradient(tables.volume, q, at, v);
+          for (std::size_t d = 0; d < 3; ++d)
+            out[d][static_cast<std::size_t>(q)] =
+                at.cofactors[d] * flux[0] + at.cofactors[3 + d] * flux[1] + at.cofactors[6 + d] * flux[2];
+        };
+        set_flux(u, state.flux);
+        if (has_dual)
+          set_flux(dual, state.flux_of_dual);
+        state.places.push_back(at);
+        state.k.push_back(k);
+      }
+      std::fill(state.r.begin(), state.r.end(), 0.0);
+      std::fill(state.r_dual.begin(), state.r_dual.end(), 0.0);
+      std::fill(state.a.begin(), state.a.end(), 0.0);
+      state.given.assign(m, std::numeric_limits<double>::quiet_NaN());
+      auto const add = [&](std::vector<double>& r, PointTables const& bubble, int q, double value) {
+        double const* const row = bubble.values.data() + static_cast<std::size_t>(q) * m;
+        for (std::size_t i = 0; i < m; ++i)
+          r[i] += value * row[i];
+      };
+      Function const& source = cell.data.source(cell.material);
+      double explicit_square = 0;
+      for (int q = 0; q < n_points; ++q) {
+        auto const& at = state.places[static_cast<std::size_t>(q)];
+        double const weight = tables.rule.weights[static_cast<std::size_t>(q)];
+        double const f = source.finite(at.x, "the source");
+        double const r = at.determinant * f + strong(state.flux, q);
+        explicit_square += weight * r * r / at.determinant;
+        if (!solves)
+          continue;
+        add(state.r, tables.volume.bubble, q, weight * r);
+        if (has_dual)
+          add(state.r_dual, tables.volume.bubble, q,
+              weight * (at.determinant * (of_dual.of_problem * f + of_dual.density) + strong(state.flux_of_dual, q)));
+        // w / det grad^T (cof^T k cof) grad
+        std::array<std::array<double, 3>, 3> d{};
+        for (std::size_t b = 0; b < 3; ++b) {
+          Point3 const kc =
+              state.k[static_cast<std::size_t>(q)] * Point3{at.cofactors[b], at.cofactors[3 + b], at.cofactors[6 + b]};
+          for (std::size_t a = 0; a < 3; ++a)
+            d[a][b] =
+                weight / at.determinant * (at.cofactors[a] * kc[0] + at.cofactors[3 + a] * kc[1] + at.cofactors[6 + a] * kc[2]);
+        }
+        double const* const g = tables.volume.bubble.gradients.data() + 3 * static_cast<std::size_t>(q) * m;
+        for (std::size_t a = 0; a < 3; ++a)
+          for (std::size_t i = 0; i < m; ++i)
+            state.scaled[a * m + i] = d[a][0] * g[i] + d[a][1] * g[m + i] + d[a][2] * g[2 * m + i];
+        for (std::size_t i = 0; i < m; ++i)
+          for (std::size_t j = 0; j <= i; ++j)
+            state.a[i * m + j] += g[i] * state.scaled[j] + g[m + i] * state.scaled[m + j] + g[2 * m + i] * state.scaled[2 * m + j];
+      }
+      double const h = std::cbrt(volume);
+      double square = h * h / (space.order * space.order * smallest_k) * explicit_square;
+      for (auto i = of_cells.offsets[static_cast<std::size_t>(c)]; i < of_cells.offsets[static_cast<std::size_t>(c) + 1]; ++i) {
+        auto const [face, side] = of_cells.list[static_cast<std::size_t>(i)];
+        square += faces.residual[face] / 2;
+        if (!solves)
+          continue;
+        FaceOfTwoCells const& pair = space.local.faces[static_cast<std::size_t>(face)];
+        Counterpart const& meeting = faces.meeting[static_cast<std::size_t>(face)];
+        TablesAt const& here =
+            side == 0 ? tables.face(pair.faces[0], EstimateTables::whole) : tables.face(pair.faces[1], meeting.quarter);
+        double const share = side == 0 ? faces.share[face] : 1 - faces.share[face];
+        for (std::int64_t q = 0; q < n_face_points; ++q) {
+          int const at = side == 0 ? static_cast<int>(q) : meeting.point[static_cast<std::size_t>(q)];
+          add(state.r, here.bubble, at, -share * faces.of_u.values[face * n_face_points + q]);
+          if (has_dual)
+            add(state.r_dual, here.bubble, at, -share * faces.of_dual.values[face * n_face_points + q]);
+        }
+      }
+      for (auto i = of_cells.on_boundary[static_cast<std::size_t>(c)]; i < of_cells.on_boundary[static_cast<std::size_t>(c) + 1];
+           ++i) {
+        BoundaryFace const& face = space.boundary_faces[static_cast<std::size_t>(i)];
+        BoundaryData const& condition = cell.data.boundary_at(face.boundary_id);
+        if (condition.type == BoundaryType::dirichlet) {  // the error is known
+          TablesAt const& at_face = tables.values_on_faces[static_cast<std::size_t>(face.face)];
+          state.on_face.clear();
+          for (int q = 0; q < at_face.shape.n_points; ++q)
+            state.on_face.push_back(condition.value.finite(cell.place(at_face, q).x, "the Dirichlet value") -
+                                    cell.value(at_face, q, u));
+          tables.bubbles.to_coefficients(state.on_face);
+          std::size_t const n = static_cast<std::size_t>(element.order) + 2;
+          for (std::size_t b = 0; b < m; ++b)
+            if (!tables.bubbles.vanishes(static_cast<int>(b), face.face)) {
+              auto const& index = tables.bubbles.indices(b);
+              state.given[b] = state.on_face[static_cast<std::size_t>(index[EstimateTables::direction(face.face, 1)]) * n +
+                                             static_cast<std::size_t>(index[EstimateTables::direction(face.face, 0)])];
+            }
+          continue;
+        }
+        if (!condition.is_natural())
+          continue;
+        TablesAt const& here = tables.face(face.face, EstimateTables::whole);
+        double area = 0, squares = 0, k_normal = 0;
+        for (std::int64_t q = 0; q < n_face_points; ++q) {
+          int const at = static_cast<int>(q);
+          auto const place = cell.place(here, at);
+          Point3 const normal = EstimateCell::normal(place, face.face);
+          double const size = std::sqrt(dot_product(normal, normal)),
+                       weight = tables.rule.face_weights[static_cast<std::size_t>(q)];
+          Tensor const k = cell.k_on_surface(place.x);
+          double const alpha = condition.type == BoundaryType::robin ? condition.alpha.finite(place.x, "alpha") : 0;
+          double const g = condition.value.finite(place.x, "the boundary value");
+          auto const left = [&](std::span<double const> v, double value) {  // k dv/dn + alpha v - value, times dS
+            return dot_product(normal, k * cell.gradient(here, at, place, v)) + size * (alpha * cell.value(here, at, v) - value);
+          };
+          double const of_u = left(u, g);
+          area += weight * size;
+          squares += weight * of_u * of_u / size;
+          k_normal += weight * dot_product(normal, k * normal) / (size * size);
+          if (!solves)
+            continue;
+          add(state.r, here.bubble, at, -weight * of_u);
+          if (has_dual)
+            add(state.r_dual, here.bubble, at,
+                -weight * left(dual, of_dual.of_problem * g + (of_dual.robin.contains(face.boundary_id) ? alpha : 0)));
+        }
+        square += squares * std::sqrt(area) / (space.order * k_normal);
+      }
+      if (has_dual && of_dual.point && of_dual.point->cell == c)
+        add(state.r_dual, tables.bubbles.at({of_dual.point->reference}), 0, 1);
+      if (solves) {
+        // The error where it is known goes to the right-hand side, and its rows become those of the identity.
+        auto const entry = [&](std::size_t i, std::size_t k) -> double& { return state.a[std::max(i, k) * m + std::min(i, k)]; };
+        state.lost.assign(m, 0.0);  // what given ones take off the right-hand side
+        double of_given = 0;
+        for (std::size_t k = 0; k < m; ++k) {
+          if (std::isnan(state.given[k]))
+            continue;
+          for (std::size_t i = 0; i < m; ++i)
+            if (std::isnan(state.given[i]))
+              state.lost[i] += entry(i, k) * state.given[k];
+            else
+              of_given += state.given[i] * entry(i, k) * state.given[k];
+        }
+        for (std::size_t i = 0; i < m; ++i) {
+          if (std::isnan(state.given[i]))
+            continue;
+          state.r[i] = state.r_dual[i] = 0;
+          for (std::size_t k = 0; k < m; ++k)
+            entry(i, k) = 0;
+          entry(i, i) = 1;
+        }
+        SmallSolver::factor(state.a, m);
+        SmallSolver::forward(state.a, m, state.r);
+        SmallSolver::forward(state.a, m, state.lost);
+        // With e = A^-1 (r - l) and given ones g: e A e + 2 e l + g A g.
+        double const solved = ordered_product(state.r, state.r) - ordered_product(state.lost, state.lost) + of_given;
+        if (estimator == Estimator::local_problems)
+          square = std::max(solved, 0.0);
+        if (has_dual) {
+          SmallSolver::forward(state.a, m, state.r_dual);
+          result.signed_[c] = ordered_product(state.r, state.r_dual);
+          result.weights[c] = std::sqrt(std::max(solved, 0.0) * ordered_product(state.r_dual, state.r_dual));
+        }
+      }
+      result.squares[c] = square;
+    }
+  });
+  return result;
+}
+
+double energy_of_error(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u) {
+  EstimateTables const tables(space, element, element.order + 4);
+  int const n_points = tables.volume.shape.n_points, n_1d = static_cast<int>(tables.rule.gauss.size());
+  struct State {
+    EstimateCell cell;
+    Function exact;
+    std::vector<double> values;
+  };
+  std::vector<double> sums(static_cast<std::size_t>(n_parts(space.n_cells, items_per_part)), 0);
+  parallel_for(
+      std::ssize(sums),
+      [&] {
+        return State{EstimateCell(space, data), *data.exact, std::vector<double>(static_cast<std::size_t>(n_points))};
+      },
+      [&](State& state, std::int64_t const p) {
+        auto const [begin, end] = part(space.n_cells, items_per_part, p);
+        for (auto c = begin; c < end; ++c) {
+          state.cell.reset(c);
+          for (int q = 0; q < n_points; ++q)
+            state.values[static_cast<std::size_t>(q)] = state.exact.finite(state.cell.place(tables.volume, q).x, exact_name);
+          for (int q = 0; q < n_points; ++q) {
+            auto const at = state.cell.place(tables.volume, q);
+            Point3 g{};  // of the polynomial through the values
+            std::array<int, 3> const stride{1, n_1d, n_1d * n_1d};
+            for (std::size_t d = 0; d < 3; ++d) {
+              int const i = q / stride[d] % n_1d, first = q - i * stride[d];
+              for (int j = 0; j < n_1d; ++j)
+                g[d] += tables.collocation.derivatives[static_cast<std::size_t>(i * n_1d + j)] *
+                        state.values[static_cast<std::size_t>(first + j * stride[d])];
+            }
+            Point3 e = EstimateCell::real(at, g), const_u = state.cell.gradient(tables.volume, q, at, u);
+            for (std::size_t d = 0; d < 3; ++d)
+              e[d] -= const_u[d];
+            sums[static_cast<std::size_t>(p)] +=
+                tables.rule.weights[static_cast<std::size_t>(q)] * at.determinant * dot_product(e, state.cell.k_inside(at.x) * e);
+          }
+        }
+      });
+  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
+}
+
+HostVector<double> load_vector(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                               LoadOfEstimate const& load, std::span<double const> lifted) {
+  HostVector<double> result;
+  result.resize(space.n_dofs, 0.0);
+  HostVector<double> zero;
+  zero.resize(space.n_dofs, 0.0);
+  ProblemData without_points = data;
+  without_points.point_loads = {};
+  auto const at_zero = solution_residual(space, element, without_points, zero, {}).values;  // f and g
+  for (std::int64_t i = 0; i < space.n_dofs; ++i)
+    result[i] = load.of_problem * at_zero[i];
+  if (load.density != 0) {
+    auto const integrals = basis_integrals(space, element);
+    for (std::int64_t i = 0; i < space.n_dofs; ++i)
+      result[i] += load.density * integrals[i];
+  }
+  if (!lifted.empty()) {
+    auto const lift = solution_residual(space, element, without_points, lifted, {}).values;
+    for (std::int64_t i = 0; i < space.n_dofs; ++i)
+      result[i] += lift[i] - at_zero[i];
+  }
+  std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
+  if (!load.robin.empty()) {
+    EstimateCell cell(space, data);
+    Bubbles const bubbles(element);
+    std::vector<TablesAt> tables;
+    for (std::vector<Point3> const& points : element.face_points)
+      tables.emplace_back(points, space, element, bubbles);
+    for (BoundaryFace const& face : space.boundary_faces) {
+      if (!load.robin.contains(face.boundary_id))
+        continue;
+      cell.reset(face.cell);
+      TablesAt const& at_face = tables[static_cast<std::size_t>(face.face)];
+      for (std::size_t q = 0; q < element.face_weights.size(); ++q) {
+        auto const place = cell.place(at_face, static_cast<int>(q));
+        Point3 const normal = EstimateCell::normal(place, face.face);
+        double const weight = element.face_weights[q] * std::sqrt(dot_product(normal, normal)) *
+                              cell.data.boundary_at(face.boundary_id).alpha.finite(place.x, "alpha");
+        for (std::size_t i = 0; i < cell.dofs.size(); ++i)
+          result[cell.dofs[i]] += weight * at_face.shape.values[q * cell.dofs.size() + i];
+      }
+    }
+  }
+  if (load.point) {
+    auto const values = tabulate(element.nodes, {load.point->reference}).values;
+    space.dofs(load.point->cell, dofs.data());
+    for (std::size_t i = 0; i < dofs.size(); ++i)
+      result[dofs[i]] += values[i];
+  }
+  return result;
+}
+
+HostVector<double> transferred(Space const& from, std::span<double const> u, Space const& to, ReferenceElement const& element) {
+  std::vector<std::int32_t> old_cell(from.local.active.size());  // by number among the active cells
+  for (std::size_t c = 0; c < old_cell.size(); ++c)
+    old_cell[static_cast<std::size_t>(from.local.active[c])] = static_cast<std::int32_t>(c);
+  auto const n = static_cast<std::size_t>(element.order + 1), n_local = n * n * n;
+  std::array<Basis1D, 2> half;  // the functions of a cell at the nodes of its halves
+  for (std::size_t i = 0; i < 2; ++i) {
+    std::vector<double> points;
+    for (double const node : element.nodes)
+      points.push_back((node + static_cast<double>(i)) / 2);
+    half[i] = lagrange_basis(element.nodes, points);
+  }
+  HostVector<double> result;
+  result.resize(to.n_dofs, 0.0);
+  std::vector<std::int32_t> old_dofs(n_local), dofs(n_local);
+  std::vector<double> in(n_local), out(n_local), work;
+  auto const take = [&](std::int32_t number) {
+    from.dofs(old_cell[static_cast<std::size_t>(number)], old_dofs.data());
+    for (std::size_t i = 0; i < n_local; ++i)
+      in[i] = u[static_cast<std::size_t>(old_dofs[i])];
+  };
+  for (std::int64_t c = 0; c < to.n_cells; ++c) {
+    to.dofs(c, dofs.data());
+    CellOrigins::Origin const origin =
+        to.local.origins.of_cell[static_cast<std::size_t>(to.local.active[static_cast<std::size_t>(c)])];
+    if (origin.child == CellOrigins::merged_children) {
+      for (std::size_t i = 0; i < n_local; ++i) {
+        Point3 x = element.node(static_cast<int>(i));
+        unsigned child = 0;
+        for (std::size_t d = 0; d < 3; ++d)
+          if (x[d] > 0.5) {
+            child |= 1U << d;
+            x[d] = 2 * x[d] - 1;
+          } else {
+            x[d] *= 2;
+          }
+        take(to.local.origins.merged[static_cast<std::size_t>(origin.cell)][child]);
+        auto const values = tabulate(element.nodes, {x}).values;
+        out[i] = std::inner_product(values.begin(), values.end(), in.begin(), 0.0);
+      }
+    } else {
+      take(origin.cell);
+      if (origin.child == CellOrigins::same)
+        out = in;
+      else
+        apply_tensor(static_cast<int>(n), static_cast<int>(n), half[static_cast<std::size_t>(origin.child & 1)].values.data(),
+                     half[static_cast<std::size_t>(origin.child >> 1 & 1)].values.data(),
+                     half[static_cast<std::size_t>(origin.child >> 2)].values.data(), in.data(), out.data(), work);
+    }
+    for (std::size_t i = 0; i < n_local; ++i)
+      result[dofs[i]] = out[i];
+  }
+  return result;
+}
+
+std::vector<std::int32_t> largest_cells(std::span<double const> indicators, double fraction, bool of_number) {
+  std::vector<std::int32_t> order(indicators.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto const value = [&](std::int32_t cell) { return indicators[static_cast<std::size_t>(cell)]; };
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return value(a) > value(b); });
+  double const total =
+      std::accumulate(order.begin(), order.end(), 0.0, [&](double sum, std::int32_t cell) { return sum + value(cell); });
+  std::size_t count = 0;
+  if (of_number) {
+    count = static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(order.size())));
+  } else {
+    for (double sum = 0; count < order.size() && sum < fraction * total; ++count)
+      sum += value(order[count]);
+  }
+  order.resize(std::min(count, order.size()));
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+}  // namespace poisson::assembly

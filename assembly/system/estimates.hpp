@@ -1,0 +1,50 @@
+#pragma once
+
+#include "assembly/system/fields.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/core/names.hpp"
+
+#include <array>
+#include <optional>
+#include <set>
+
+/// What estimates of errors are about, and what they tell.
+namespace poisson::assembly {
+
+/// How an error is estimated.
+///
+/// local_problems: on every cell the problem of the error is solved with the polynomials of the next order that vanish at the nodes
+/// of the element (Bank and Weiser, Some a posteriori error estimators for elliptic partial differential equations, Mathematics of
+/// Computation 44 (1985)). Nothing in it is an unknown constant; it is no bound.
+///
+/// residual: h^2 / (p^2 k) times the square of f + div k grad u, and h / (p (k_1 + k_2)) times those of the jumps of k du/dn at
+/// faces (Bernardi and Verfuerth, Adaptive finite element methods for elliptic equations with non-smooth coefficients, Numerische
+/// Mathematik 85 (2000)). A bound up to a constant that depends on the shapes of cells, and is taken for 1.
+enum class Estimator { local_problems, residual };
+}  // namespace poisson::assembly
+
+template <>
+struct poisson::Names<poisson::assembly::Estimator> {
+  static constexpr std::array<Named<assembly::Estimator>, 2> values{
+      {{assembly::Estimator::local_problems, "local_problems"}, {assembly::Estimator::residual, "residual"}}};
+};
+
+namespace poisson::assembly {
+
+/// The right-hand side of a problem -div(k grad w) = l on the same mesh and with the same kinds of conditions, in place of sources
+/// and boundary values.
+struct LoadOfEstimate {
+  double of_problem = 0;                ///< times the sources and the natural boundary values of the problem, without point loads
+  double density = 0;                   ///< a source in all cells
+  std::set<unsigned> robin{};           ///< boundaries with a Robin condition: alpha enters there
+  std::optional<LocatedPoint> point{};  ///< 1 enters there
+};
+
+/// What is estimated of every cell.
+struct ErrorIndicators {
+  HostVector<double> squares;  ///< of the error's energy norm (int k |grad e|^2)^1/2
+  HostVector<double> signed_;  ///< of a target: its parts of J(u) - J(u_h); else empty
+  HostVector<double> weights;  ///< of a target: what the error of each cell may change it by; else empty
+};
+
+}  // namespace poisson::assembly

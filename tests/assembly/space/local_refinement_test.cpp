@@ -1,0 +1,369 @@
+/// Meshes that are refined locally: hanging nodes, what is made of them, and estimates of errors.
+#include "assembly/dealii/mesh.hpp"
+#include "assembly/discretization.hpp"
+#include "assembly/space/space.hpp"
+#include "assembly/system/error_estimate.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/threads.hpp"
+#include "tests/convergence/support.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <deal.II/dofs/dof_handler.h>
+#include <deal.II/dofs/dof_tools.h>
+#include <deal.II/fe/fe_q.h>
+#include <deal.II/fe/fe_tools.h>
+#include <deal.II/lac/affine_constraints.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace poisson::assembly {
+namespace {
+
+using namespace test;
+
+BoundaryCondition on_all_boundaries(BoundaryType type, std::string value) {
+  BoundaryCondition condition;
+  condition.all_ids = true;
+  condition.type = type;
+  condition.value = std::move(value);
+  return condition;
+}
+
+ProblemSpec problem_with_levels(MeshSpec mesh, int order) {
+  ProblemSpec spec;
+  spec.mesh = std::move(mesh);
+  spec.order = order;
+  spec.boundary = {on_all_boundaries(BoundaryType::dirichlet, "0")};
+  if (spec.mesh.local == nullptr)
+    spec.mesh.local = std::make_shared<LocalRefinement>();
+  return spec;
+}
+
+/// The same with one cycle more.
+void add_cycle(ProblemSpec& spec, LocalRefinement::Cycle cycle) {
+  auto next = std::make_shared<LocalRefinement>(*spec.mesh.local);
+  next->cycles.push_back(std::move(cycle));
+  spec.mesh.local = std::move(next);
+}
+
+/// So many cycles that refine a fifth of the cells, and coarsen a third, by chance.
+ProblemSpec by_chance(MeshSpec mesh, int order, int cycles, unsigned seed = 1) {
+  ProblemSpec spec = problem_with_levels(std::move(mesh), order);
+  std::mt19937 numbers(seed);
+  for (int i = 0; i < cycles; ++i) {
+    LocalRefinement::Cycle cycle;
+    auto const n = static_cast<std::int32_t>(Discretization(spec).local_cells().active.size());
+    for (std::int32_t cell = 0; cell < n; ++cell) {
+      if (numbers() % 5 == 0)
+        cycle.refine.push_back(cell);
+      else if (numbers() % 3 == 0)
+        cycle.coarsen.push_back(cell);
+    }
+    add_cycle(spec, cycle);
+  }
+  return spec;
+}
+
+MeshSpec flat_box(std::array<std::int64_t, 3> cells) {
+  MeshSpec mesh;
+  mesh.cells = cells;
+  return mesh;
+}
+
+/// A mesh whose cells have their axes in all directions: the corner of a ball with plane faces, of three quarters.
+MeshSpec generated(std::string generator, std::string arguments = "") {
+  MeshSpec mesh;
+  mesh.generator = std::move(generator);
+  mesh.arguments = std::move(arguments);
+  return mesh;
+}
+
+double largest_difference(Discretization const& discretization, std::vector<double> const& u, auto const& exact) {
+  double largest = 0;
+  for (std::size_t i = 0; i < u.size(); ++i)
+    largest = std::max(largest, std::abs(u[i] - exact(discretization.point(static_cast<std::int64_t>(i)))));
+  return largest;
+}
+
+/// One of two cells is refined: its 4 cells at the other one have 9 nodes there, of which 5 hang.
+TEST(LocalRefinement, TwoCellsByHand) {
+  ProblemSpec spec = problem_with_levels(flat_box({2, 1, 1}), 1);
+  add_cycle(spec, {{1}, {}});
+  Discretization const discretization(spec);
+  EXPECT_EQ(discretization.summary().cells, 9);
+  EXPECT_EQ(discretization.summary().dofs, 4 + 27);
+  Constraints const& hanging = discretization.hanging_nodes();
+  int edges = 0, faces = 0;
+  for (std::int64_t i = 0; i < hanging.size(); ++i) {
+    if (!hanging.constrained(i))
+      continue;
+    auto const x = discretization.point(i);
+    EXPECT_EQ(x[0], 0.5);
+    std::array<double, 3> sum{};
+    for (auto const& [free, weight] : hanging.row(i)) {
+      EXPECT_DOUBLE_EQ(weight, 1. / static_cast<double>(hanging.row(i).size()));
+      auto const y = discretization.point(free);
+      for (std::size_t d = 0; d < 3; ++d)
+        sum[d] += weight * y[d];
+    }
+    EXPECT_EQ(sum, x);
+    (hanging.row(i).size() == 2 ? edges : faces) += 1;
+  }
+  EXPECT_EQ(edges, 4);
+  EXPECT_EQ(faces, 1);
+  auto const& levels = discretization.local_cells().levels;
+  EXPECT_EQ(std::count(levels.begin(), levels.end(), 1), 8);
+}
+
+/// C, entry by entry, and the number of unknowns that is told before they are numbered.
+TEST(LocalRefinement, ConstraintsAreThoseOfDealII) {
+  for (int const order : {1, 2, 3, 4}) {
+    for (MeshSpec const& mesh : {flat_box({2, 3, 2}), generated("hyper_ball", "0, 0, 0 : 1")}) {
+      SCOPED_TRACE(mesh.generator + std::to_string(order));
+      ProblemSpec const spec = by_chance(mesh, order, 2);
+      CheckedProblem checked(spec);
+      std::int64_t const predicted = checked.mesh().dofs;
+      Discretization const discretization(std::move(checked));
+      Mesh oracle = make_coarse_mesh(spec.mesh);
+      refine_mesh(oracle, spec.mesh);
+      dealii::FE_Q<3> const fe(order);
+      dealii::DoFHandler<3> dof_handler(*oracle.triangulation);
+      dof_handler.distribute_dofs(fe);
+      dealii::AffineConstraints<double> expected;
+      dealii::DoFTools::make_hanging_node_constraints(dof_handler, expected);
+      expected.close();
+      ASSERT_EQ(static_cast<std::int64_t>(dof_handler.n_dofs()), predicted);
+      ASSERT_EQ(discretization.summary().dofs, predicted);
+      // By number of deal.II: that here.
+      Space const space(oracle, ReferenceElement(order));
+      auto const lexicographic = dealii::FETools::hierarchic_to_lexicographic_numbering<3>(static_cast<unsigned>(order));
+      std::vector<std::int32_t> cell_of(space.local.active.size()), number(dof_handler.n_dofs(), -1),
+          own(static_cast<std::size_t>(space.n_local));
+      for (std::size_t c = 0; c < cell_of.size(); ++c)
+        cell_of[static_cast<std::size_t>(space.local.active[c])] = static_cast<std::int32_t>(c);
+      std::vector<dealii::types::global_dof_index> indices(own.size());
+      for (auto const& cell : dof_handler.active_cell_iterators()) {
+        space.dofs(cell_of[cell->active_cell_index()], own.data());
+        cell->get_dof_indices(indices);
+        for (std::size_t i = 0; i < own.size(); ++i)
+          number[indices[i]] = own[lexicographic[i]];
+      }
+      Constraints const& hanging = discretization.hanging_nodes();
+      std::size_t n_hanging = 0;
+      for (unsigned i = 0; i < dof_handler.n_dofs(); ++i) {
+        ASSERT_EQ(hanging.constrained(number[i]), expected.is_constrained(i));
+        if (!expected.is_constrained(i))
+          continue;
+        ++n_hanging;
+        std::map<std::int32_t, double> entries;
+        for (auto const& [unknown, weight] : *expected.get_constraint_entries(i))
+          entries[number[unknown]] += weight;
+        ASSERT_EQ(hanging.row(number[i]).size(), entries.size());
+        for (auto const& [unknown, weight] : hanging.row(number[i]))
+          EXPECT_NEAR(weight, entries.at(unknown), 1e-14);
+      }
+      EXPECT_GT(n_hanging, 20U);
+    }
+  }
+}
+
+/// -div k grad u = f with a polynomial of the order of the elements, across hanging faces of all patterns and orientations.
+TEST(LocalRefinement, PolynomialsAreExact) {
+  struct Case {
+    int order;
+    char const *u, *f;
+    double (*exact)(std::array<double, 3> const&);
+  };
+  for (Case const& of :
+       {Case{1, "x + 2*y - 3*z", "0", [](auto const& x) { return x[0] + 2 * x[1] - 3 * x[2]; }},
+        Case{2, "x^2 - 2*y*z + z^2 + x", "-4", [](auto const& x) { return x[0] * x[0] - 2 * x[1] * x[2] + x[2] * x[2] + x[0]; }},
+        Case{3, "x^3 + x*y*z - z^2", "-6*x + 2",
+             [](auto const& x) { return x[0] * x[0] * x[0] + x[0] * x[1] * x[2] - x[2] * x[2]; }},
+        Case{4, "x^4 - y^3*z", "-12*x^2 + 6*y*z", [](auto const& x) { return std::pow(x[0], 4) - x[1] * x[1] * x[1] * x[2]; }}})
+    for (MeshSpec const& mesh : {flat_box({2, 2, 2}), generated("subdivided_hyper_cube", "2 : -1 : 1")})
+      for (unsigned const seed : {1U, 2U}) {
+        SCOPED_TRACE(mesh.generator + " of order " + std::to_string(of.order));
+        ProblemSpec spec = by_chance(mesh, of.order, of.order < 3 ? 3 : 2, seed);
+        spec.source = of.f;
+        spec.boundary = {on_all_boundaries(BoundaryType::dirichlet, of.u)};
+        Discretization discretization(spec);
+        auto const u = solve(discretization);
+        EXPECT_LT(largest_difference(discretization, u, of.exact), 1e-10);
+        // The estimate of a solution that is exact is rounding.
+        for (Estimator const estimator : {Estimator::local_problems, Estimator::residual}) {
+          auto const found = discretization.estimate_error(estimator, u).squares;
+          EXPECT_LT(std::sqrt(std::accumulate(found.begin(), found.end(), 0.0)), 1e-8);
+        }
+      }
+}
+
+/// Cells in the orientations of a ball, whose surface is taken to be flat between vertices: linear functions.
+TEST(LocalRefinement, LinearFunctionsOnTurnedAndCurvedCells) {
+  for (int const order : {1, 2, 3}) {
+    ProblemSpec spec = by_chance(generated("hyper_ball", "0, 0, 0 : 1"), order, 2);
+    spec.boundary = {on_all_boundaries(BoundaryType::dirichlet, "x + 2*y - 3*z")};
+    Discretization discretization(spec);
+    auto const u = solve(discretization);
+    EXPECT_LT(largest_difference(discretization, u, [](auto const& x) { return x[0] + 2 * x[1] - 3 * x[2]; }), 1e-10);
+    auto const found = discretization.estimate_error(Estimator::local_problems, u).squares;
+    EXPECT_LT(std::sqrt(std::accumulate(found.begin(), found.end(), 0.0)), 1e-8);
+    // No gaps: the gradient is the same everywhere, and the fluxes are those of the closed surface.
+    auto const q = discretization.quantities(u);
+    double volume = 0;
+    for (auto const& [id, part] : q.volumes)
+      volume += part;
+    EXPECT_NEAR(q.energy, 7 * volume, 1e-9);
+  }
+}
+
+/// Robin, Neumann and Dirichlet values with sources: all fluxes together are the integral of f, also near hanging nodes.
+TEST(LocalRefinement, FluxesBalance) {
+  for (int const order : {1, 2}) {
+    ProblemSpec spec = by_chance(flat_box({2, 2, 2}), order, 3);
+    spec.source = "1 + x*y";
+    spec.coefficient = {{-1, {"1 + 10*x"}}};
+    spec.boundary.clear();
+    spec.boundary.resize(3);
+    spec.boundary[0] = {false, {0}, {}, BoundaryType::dirichlet, "y", "0"};
+    spec.boundary[1] = {false, {1, 2}, {}, BoundaryType::robin, "1", "2 + z"};
+    spec.boundary[2] = {true, {}, {}, BoundaryType::neumann, "0.3", "0"};
+    Discretization discretization(spec);
+    auto const u = solve(discretization);
+    auto const q = discretization.quantities(u);
+    double sum = 0;
+    for (auto const& [id, boundary] : q.boundaries)
+      sum += boundary.flux;
+    EXPECT_NEAR(sum, discretization.source_integral().sum, 1e-10);
+    // From u near the boundary alone the same comes out.
+    auto const near = discretization.fluxes_near_boundary(values_among(u), {});
+    for (auto const& [id, boundary] : near.boundaries)
+      EXPECT_NEAR(boundary.flux, q.boundaries.at(id).flux, 1e-12);
+  }
+}
+
+TEST(LocalRefinement, FluxOfALinearFunctionIsExact) {
+  ProblemSpec spec = by_chance(flat_box({2, 2, 2}), 1, 3);
+  spec.coefficient = {{-1, {"2"}}};
+  spec.boundary = {on_all_boundaries(BoundaryType::dirichlet, "x + 2*y - 3*z")};
+  Discretization discretization(spec);
+  auto const u = solve(discretization);
+  auto const q = discretization.quantities(u);
+  std::map<unsigned, double> const expected{{0, 2}, {1, -2}, {2, 4}, {3, -4}, {4, -6}, {5, 6}};
+  for (auto const& [id, flux] : expected)
+    EXPECT_NEAR(q.boundaries.at(id).flux, flux, 1e-10) << id;
+}
+
+TEST(LocalRefinement, CoarsenedBackItIsTheFirstMesh) {
+  ProblemSpec spec = problem_with_levels(flat_box({2, 2, 2}), 1);
+  spec.mesh.refinements = 1;
+  auto const first = [&] {
+    Discretization discretization(spec);
+    return discretization.assemble();
+  }();
+  add_cycle(spec, {{0, 5, 9}, {}});
+  EXPECT_EQ(CheckedProblem(spec).mesh().cells, 64 + 3 * 7);
+  std::vector<std::int32_t> all(64 + 3 * 7);
+  std::iota(all.begin(), all.end(), 0);
+  add_cycle(spec, {{}, all});
+  add_cycle(spec, {{}, all});  // cells of the first mesh stay
+  Discretization discretization(spec);
+  auto const last = discretization.assemble();
+  EXPECT_EQ(last.matrix.columns, first.matrix.columns);
+  EXPECT_EQ(last.matrix.values, first.matrix.values);
+}
+
+TEST(LocalRefinement, SameBitsForAnyNumberOfThreads) {
+  ProblemSpec const spec = by_chance(flat_box({2, 2, 2}), 2, 2);
+  std::vector<HostVector<double>> values, squares;
+  int const before = thread_count();
+  for (int const threads : {1, 3}) {
+    set_thread_count(threads);
+    Discretization discretization(spec);
+    auto const system = discretization.assemble();
+    values.push_back(system.matrix.values);
+    HostVector<double> u;
+    for (std::int64_t i = 0; i < discretization.summary().dofs; ++i)
+      u.push_back(std::sin(static_cast<double>(i)));
+    squares.push_back(discretization.estimate_error(Estimator::local_problems, u).squares);
+  }
+  set_thread_count(before);
+  EXPECT_EQ(values[0], values[1]);
+  EXPECT_EQ(squares[0], squares[1]);
+}
+
+/// u at the nodes of the next mesh, from that on this one: polynomials stay.
+TEST(LocalRefinement, SolutionsGoToTheNextMesh) {
+  for (int const order : {1, 2, 3}) {
+    ProblemSpec spec = by_chance(flat_box({2, 2, 1}), order, 2);
+    auto const before = std::make_shared<LocalRefinement>(*spec.mesh.local);
+    before->cycles.pop_back();
+    ProblemSpec last = spec;
+    last.mesh.local = before;
+    Discretization const from(last), to(spec);
+    auto const f = [&](auto const& x) { return std::pow(x[0], order) - 2 * x[1] + 3 * x[2]; };
+    HostVector<double> u;
+    for (std::int64_t i = 0; i < from.summary().dofs; ++i)
+      u.push_back(f(from.point(i)));
+    auto const moved = from.transferred_to(to, u);
+    EXPECT_LT(largest_difference(to, {moved.begin(), moved.end()}, f), 1e-13);
+  }
+}
+
+/// Effectivity: the estimate over the error, where the solution is smooth, has a jump of k, and on meshes with hanging nodes.
+TEST(LocalRefinement, EstimateIsNearTheError) {
+  struct Case {
+    char const *k, *u, *f;
+  };
+  for (Case const& of : {Case{"1", "sin(2*x)*cos(y)*exp(z)", "4*sin(2*x)*cos(y)*exp(z)"},
+                         Case{"x < 0.5 ? 1 : 1000", "(x < 0.5 ? 1 : 0.001)*(x - 0.5)*(x - 0.5)", "-2"},
+                         Case{"x < 0.5 ? 1 : 1000", "(x < 0.5 ? 1 : 0.001)*(x - 0.5) + y^2*0", "0"}})
+    for (int const order : {1, 2, 3}) {
+      SCOPED_TRACE(std::string(of.u) + " of order " + std::to_string(order));
+      ProblemSpec spec = problem_with_levels(flat_box({4, 4, 4}), order);
+      std::vector<std::int32_t> list;
+      for (std::int32_t i = 0; i < 64; i += 5)
+        list.push_back(i);
+      add_cycle(spec, {list, {}});
+      spec.coefficient = {{-1, {of.k}}};
+      spec.source = of.f;
+      spec.boundary = {on_all_boundaries(BoundaryType::dirichlet, of.u)};
+      spec.exact = of.u;
+      Discretization discretization(spec);
+      auto const u = solve(discretization);
+      double const error = discretization.energy_of_error(u);
+      auto const found = discretization.estimate_error(Estimator::local_problems, u).squares;
+      double const estimate = std::sqrt(std::accumulate(found.begin(), found.end(), 0.0));
+      if (error < 1e-9) {
+        EXPECT_LT(estimate, 1e-8);
+        continue;
+      }
+      EXPECT_GT(estimate, 0.5 * error);
+      EXPECT_LT(estimate, 2 * error);
+    }
+}
+
+TEST(LocalRefinement, WhatIsNotKnownYetIsRefused) {
+  ProblemSpec spec = by_chance(flat_box({2, 2, 2}), 1, 1);
+  spec.boundary = {{false, {0, 1}, {}, BoundaryType::periodic, "0", "0"}, on_all_boundaries(BoundaryType::dirichlet, "0")};
+  Discretization discretization(spec);
+  EXPECT_THROW(static_cast<void>(discretization.assemble()), InputError);
+}
+
+TEST(LocalRefinement, LargestCells) {
+  std::vector<double> const values{1, 4, 2, 2, 1};
+  EXPECT_EQ(largest_cells(values, 0.4, false), (std::vector<std::int32_t>{1}));
+  EXPECT_EQ(largest_cells(values, 0.5, false), (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(largest_cells(values, 0.6, true), (std::vector<std::int32_t>{1, 2, 3}));
+  EXPECT_EQ(largest_cells(std::vector<double>(3, 0.0), 0.5, false), std::vector<std::int32_t>{});
+}
+
+}  // namespace
+}  // namespace poisson::assembly

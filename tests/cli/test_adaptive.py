@@ -1,0 +1,211 @@
+"""Adaptive refinement from the configuration: the loop, how it ends, targets, files, what is refused."""
+
+import json
+import math
+import signal
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+CORNER = (ROOT / "configs/adaptive_corner.yaml").read_text()
+QUIET = ["--set", "output.picture=false", "--set", "output.report=false", "--set", "output.vtk.enabled=false"]
+PLATE = """
+problem:
+  mesh:
+    cells: [4, 4, 4]
+    boundaries: [{name: heater, where: "z > 0.99 && x < 0.5"}]
+    adaptive: {tolerance: 2%}
+  coefficient: "1 + x"
+  boundary:
+    - {names: [heater], type: dirichlet, value: 1}
+    - {ids: [4], type: robin, alpha: 3, value: 0}
+    - {ids: all, type: neumann, value: 0}
+output: {probes: [{name: tip, at: [0.3, 0.2, 0.6]}]}
+"""
+
+
+def run(poisson, text, *sets, code=0, output="out"):
+    done = poisson("run", poisson.write(text), "--output", output, "--overwrite", *QUIET, *[word for s in sets for word in ("--set", s)], code=code)
+    return (poisson.record(output), done) if code in (0, 2) else done
+
+
+def rate(cycles, key):
+    """The exponent of a figure over the unknowns, from the second half of the cycles."""
+    a, b = cycles[len(cycles) // 2], cycles[-1]
+    return math.log(b[key] / a[key]) / math.log(b["dofs"] / a["dofs"])
+
+
+def test_the_loop_ends_by_the_tolerance_and_the_estimate_is_near_the_error(poisson):
+    record, done = run(poisson, CORNER)
+    adaptive = record["adaptive"]
+    assert adaptive["ended"] == "tolerance" and adaptive["target"] == "energy_norm" and record["warnings"] == []
+    cycles = adaptive["cycles"]
+    last = cycles[-1]
+    assert last["estimate"] <= 0.04 * last["value"] < cycles[-2]["estimate"] * 1.0001
+    assert last["dofs"] == record["dofs"] and last["cells"] == record["mesh"]["cells"]
+    assert record["errors_of"]["energy_norm"] == {"estimate": last["estimate"], "guaranteed": False}
+    for before, cycle in zip(cycles, cycles[1:]):
+        assert cycle["dofs"] > before["dofs"] and cycle["error"] < before["error"]
+    for cycle in cycles[1:]:
+        assert 0.5 < cycle["effectivity"] < 2
+    assert f"cycle {len(cycles)}" in done.stdout and "(estimated)" in done.stdout and "ended by tolerance" in done.stdout
+    # Unknowns double or so from cycle to cycle, and iterations hardly grow.
+    assert max(cycle["iterations"] for cycle in cycles) < 60
+
+
+@pytest.mark.parametrize("order, exponent", [(1, 1 / 3), (2, 2 / 3)])
+def test_an_edge_costs_no_order(poisson, order, exponent):
+    """The rate of smooth solutions, N^(-p/3), where equal cells have N^(-2/9)."""
+    record, _ = run(poisson, CORNER, f"problem.element.order={order}", "problem.mesh.adaptive.tolerance=0.1%",
+                    f"problem.mesh.adaptive.max_unknowns={15e3 * order}")
+    assert record["adaptive"]["ended"] == "unknowns" and len(record["warnings"]) == 1
+    assert rate(record["adaptive"]["cycles"], "error") < -0.85 * exponent
+
+
+@pytest.mark.parametrize("target", ["flux.heater", "flux.4", "probe.tip", "mean", "integral_u", "max"])
+def test_a_target_has_the_error_that_is_told(poisson, target):
+    fine, _ = run(poisson, PLATE, "problem.element.order=2", "problem.mesh.adaptive.tolerance=0.02%", "problem.mesh.adaptive.target=" +
+                  ("flux.heater" if target == "max" else target), "problem.mesh.adaptive.max_unknowns=60e3", output="fine")
+    record, _ = run(poisson, PLATE, f"problem.mesh.adaptive.target={target}", "problem.mesh.adaptive.tolerance=1%")
+    adaptive = record["adaptive"]
+    exact = fine["quantities"][target] if target != "max" else 1
+    last = adaptive["cycles"][-1]
+    assert adaptive["ended"] == "tolerance" and last["value"] == pytest.approx(record["quantities"][target], rel=1e-9)
+    assert abs(last["value"] - exact) <= 3 * last["estimate"] + 1e-3 * abs(exact)
+    assert last["estimate"] <= 0.01 * abs(last["value"])
+
+
+def test_fluxes_balance_on_every_mesh(poisson):
+    record, _ = run(poisson, PLATE, "problem.source=x*y", "problem.mesh.adaptive.max_cycles=4", "problem.mesh.adaptive.tolerance=0.01%")
+    q = record["quantities"]
+    assert sum(value for name, value in q.items() if name.startswith("flux.")) == pytest.approx(q["integral_f"], abs=1e-9)
+    assert len(record["adaptive"]["cycles"]) == 4 and record["adaptive"]["ended"] == "cycles"
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_linear_functions_are_exact(poisson, order):
+    record, _ = run(poisson, """
+problem:
+  mesh: {cells: [3, 2, 2], adaptive: {tolerance: 1e-30, max_cycles: 3, marking: fixed_fraction, fraction: 0.2, coarsen_fraction: 0.1}}
+  coefficient: "2"
+  boundary: [{ids: all, type: dirichlet, value: "x + 2*y - 3*z"}]
+  exact: "x + 2*y - 3*z"
+""", f"problem.element.order={order}")
+    assert record["errors"]["linf"] < 1e-11
+    for side, flux in enumerate((2, -2, 4, -4, -6, 6)):
+        assert record["quantities"][f"flux.{side}"] == pytest.approx(flux, abs=1e-9)
+
+
+@pytest.mark.parametrize("sets", [("matrix.format=crs_t",), ("matrix.format=sell_c_sigma",), ("matrix.format=half_cds",), ("solver.preconditioner=ic0",),
+                                  ("solver.preconditioner=ilu0", "solver.method=bicgstab"), ("solver.preconditioner=multigrid",), ("solver.preconditioner=jacobi",)])
+def test_formats_and_preconditioners(poisson, sets):
+    record, _ = run(poisson, PLATE, *sets)
+    default, _ = run(poisson, PLATE)
+    assert record["status"] == "converged"
+    assert record["quantities"]["flux.heater"] == pytest.approx(default["quantities"]["flux.heater"], rel=1e-8)
+
+
+def test_the_same_mesh_for_any_number_of_threads(poisson):
+    cycles = []
+    for threads in (1, 2):
+        config = poisson.write(PLATE)
+        poisson("run", config, "--output", f"t{threads}", "--threads", threads, *QUIET)
+        cycles.append([(c["cells"], c["value"], c["estimate"]) for c in poisson.record(f"t{threads}")["adaptive"]["cycles"]])
+    assert cycles[0] == cycles[1]
+
+
+def test_files_have_levels_and_estimator(poisson):
+    from vtkmodules.vtkIOXML import vtkXMLUnstructuredGridReader
+
+    poisson("run", poisson.write(PLATE), "--output", "out", "--set", "problem.mesh.adaptive.keep_cycles=true")
+    record = poisson.record()
+    n = len(record["adaptive"]["cycles"])
+    assert n > 1
+    for name in ["solution.vtu"] + [f"cycle_{i}.vtu" for i in range(1, n + 1)]:
+        assert name in record["files"]
+        reader = vtkXMLUnstructuredGridReader()
+        reader.SetFileName(str(poisson.directory / "out" / name))
+        reader.Update()
+        grid = reader.GetOutput()
+        level = grid.GetCellData().GetArray("level")
+        estimator = grid.GetCellData().GetArray("estimator")
+        assert level.GetNumberOfTuples() == estimator.GetNumberOfTuples() == grid.GetNumberOfCells()
+        square = sum(estimator.GetValue(i) ** 2 for i in range(grid.GetNumberOfCells()))
+        if name == "solution.vtu":
+            assert level.GetRange()[1] == record["adaptive"]["cycles"][-1]["levels"]
+            assert math.sqrt(square) == pytest.approx(record["adaptive"]["cycles"][-1]["estimate"], rel=1e-5)
+    assert "cycles.pvd" in record["files"]
+
+
+def test_a_sweep_has_it_without_more(poisson):
+    poisson("sweep", poisson.write(PLATE + "sweep:\n  problem.mesh.adaptive.tolerance: [10%, 5%]\n"), "--output", "out", *QUIET)
+    cases = [json.loads(path.read_text()) for path in sorted((poisson.directory / "out/cases").glob("*/result.json"))]
+    assert [case["adaptive"]["ended"] for case in cases] == ["tolerance", "tolerance"]
+    assert cases[0]["dofs"] < cases[1]["dofs"]
+
+
+def test_an_interrupt_leaves_the_last_finished_cycle(poisson):
+    config = poisson.write(CORNER)
+    process = subprocess.Popen(poisson.command("run", config, "--output", "out", *QUIET, "--set", "problem.mesh.adaptive.tolerance=0.001%", "--set",
+                                               "problem.mesh.adaptive.max_unknowns=5e6", "--set", "problem.mesh.adaptive.max_cycles=100"),
+                               cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for line in process.stdout:
+        if "cycle 6" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    record = poisson.record()
+    assert record["status"] == "interrupted" and len(record["adaptive"]["cycles"]) >= 6
+    assert record["dofs"] == record["adaptive"]["cycles"][-1]["dofs"] and record["errors"]["l2"] < 0.1
+
+
+REFUSED = {
+    "a target that is not there": (["problem.mesh.adaptive.target=flux.nose"], "problem.mesh.adaptive.target", "nose"),
+    "a target that is no quantity": (["problem.mesh.adaptive.target=nonsense"], "problem.mesh.adaptive.target", "nonsense"),
+    "a probe that is not there": (["problem.mesh.adaptive.target=probe.nose"], "problem.mesh.adaptive.target", "nose"),
+    "a flux that is given": (["problem.mesh.adaptive.target=flux.0"], "problem.mesh.adaptive.target", "flux.0"),
+    "matrix_free": (["matrix.format=matrix_free"], "matrix.format", "hanging"),
+    "periodic boundaries": (["problem.boundary=[{ids: [0, 1], type: periodic}, {ids: all, type: dirichlet, value: 0}]"], "problem.mesh.adaptive", "periodic"),
+    "a tolerance of 0": (["problem.mesh.adaptive.tolerance=0"], "problem.mesh.adaptive.tolerance", "0.1%"),
+    "a tolerance of all": (["problem.mesh.adaptive.tolerance=100%"], "problem.mesh.adaptive.tolerance", "0.1%"),
+    "a key without the tolerance": (["problem.mesh.adaptive={max_cycles: 3}"], "problem.mesh.adaptive.max_cycles", "tolerance"),
+    "an image": (["output.vtk={enabled: true, format: image}"], "output.vtk.format", "box"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_go_is_refused_by_name(poisson, case):
+    sets, key, word = REFUSED[case]
+    done = run(poisson, PLATE, *sets, code=1)
+    assert key in done.stderr and word in done.stderr, done.stderr
+
+
+def test_ranks_are_refused_by_name(poisson):
+    from ranks import on_ranks
+
+    done = on_ranks(poisson, 2, "run", poisson.write(PLATE), "--output", "out", code=1)
+    assert "problem.mesh.adaptive" in done.stderr and "one rank" in done.stderr
+
+
+@pytest.mark.parametrize("shape, order", [(2, 1), (2, 2), (3, 2), (3, 3)])
+def test_curved_cells_of_a_file_keep_their_shape(poisson, shape, order):
+    from test_curved import write_ring
+
+    write_ring(poisson.directory / "ring.vtu", shape)
+    text = """
+problem:
+  mesh: {file: ring.vtu, boundaries: [{name: inner, where: "x^2 + y^2 < 1.1"}, {name: outer, where: "x^2 + y^2 > 3.8"}]}
+  boundary:
+    - {names: [outer], type: dirichlet, value: 1}
+    - {names: [inner], type: dirichlet, value: 0}
+    - {ids: all, type: neumann, value: 0}
+"""
+    equal, _ = run(poisson, text, f"problem.element.order={order}")
+    record, _ = run(poisson, text, f"problem.element.order={order}", "problem.mesh.adaptive={tolerance: 1e-9, max_cycles: 4, target: flux.inner}")
+    parts = [name for name in equal["quantities"] if name.startswith("volume.")]
+    for name in [*parts, "area.inner", "area.outer"]:
+        assert record["quantities"][name] == pytest.approx(equal["quantities"][name], rel=1e-9 if name in parts else 1e-4)
+    assert record["quantities"]["flux.inner"] == pytest.approx(math.pi / 4 / math.log(2), rel=0.02)
+    assert record["quantities"]["flux.inner"] == pytest.approx(-record["quantities"]["flux.outer"], rel=1e-9)
