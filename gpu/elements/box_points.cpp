@@ -75,4 +75,19 @@ void take_from_host(Context& context, BoxProblem::PlaneValues const& on_host, in
   }
 }
 
+void take_labels(Context& context, BoxProblem::Materials const& materials, std::int64_t first, std::int64_t count,
+                 std::int64_t of_plane, std::uint8_t* labels) {
+  if (context.backend() == Backend::cpu) {
+    materials.of_planes(first, count, labels);
+    return;
+  }
+  std::int64_t const at_once = std::clamp<std::int64_t>((std::int64_t{1} << 22) / of_plane, 1, count);
+  HostVector<std::uint8_t> host(static_cast<std::size_t>(of_plane * at_once));
+  for (std::int64_t done = 0; done < count; done += at_once) {
+    std::int64_t const planes = std::min(at_once, count - done);
+    materials.of_planes(first + done, planes, host.data());
+    context.upload(labels + of_plane * done, host.data(), of_plane * planes);
+  }
+}
+
 }  // namespace poisson

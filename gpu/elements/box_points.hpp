@@ -26,6 +26,10 @@ namespace poisson {
 /// Planes of cells whose values of k and f are in memory at once: enough work for the device, or what a host's cache can hold.
 [[nodiscard]] std::int64_t planes_at_once(std::array<std::int64_t, 3> const& cells, Backend backend);
 
+/// The materials of `count` planes of cells from `first` on, of `of_plane` cells each, to
+/// the context's memory.
+void take_labels(Context& context, BoxProblem::Materials const& materials, std::int64_t first, std::int64_t count,
+                 std::int64_t of_plane, std::uint8_t* labels);
 /// values = component c of what the host evaluates in `count` planes of cells from `first` on, of `of_plane` times two points each;
 /// in the backend's memory.
 void take_from_host(Context& context, BoxProblem::PlaneValues const& on_host, int component, std::int64_t first, std::int64_t count,

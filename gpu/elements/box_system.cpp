@@ -4,6 +4,7 @@
 #include "gpu/core/interrupt.hpp"
 #include "gpu/elements/box_operator.hpp"
 #include "gpu/elements/box_points.hpp"
+#include "gpu/elements/label_operator.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/box_element_rows.hpp"
@@ -21,6 +22,23 @@ namespace {
 bool has_constant_coefficient(BoxProblem const& problem) {
   return !problem.coefficient_on_host && std::all_of(problem.coefficient.begin(), problem.coefficient.end(), is_constant);
 }
+/// Whether k is constant in each of several materials.
+bool has_constants_of_materials(BoxProblem const& problem) {
+  return problem.materials && std::ranges::all_of(problem.materials->coefficients, [](std::vector<ExpressionCode> const& k) {
+           return std::ranges::all_of(k, is_constant);
+         });
+}
+/// Whether LabelOperator is its matrix without entries.
+bool has_operator_of_materials(BoxProblem const& problem) {
+  return has_constants_of_materials(problem) && problem.has_equal_cells() &&
+         std::ranges::none_of(problem.faces, [](auto const& face) { return face.type == BoxProblem::Face::Type::robin; });
+}
+/// k of material `id`, component c of three.
+double constant_of(BoxProblem const& problem, std::size_t id, std::size_t c) {
+  std::vector<ExpressionCode> const& k = problem.materials->coefficients[id];
+  return k[k.size() == 1 ? 0 : c].front().value;
+}
+
 bool has_constant_source(BoxProblem const& problem) {
   return !problem.source_on_host && is_constant(problem.source);
 }
@@ -63,20 +81,23 @@ bool BoxSystem::fits(std::array<std::int64_t, 3> const& cells) {
 
 bool BoxSystem::can_assemble(BoxProblem const& problem, Format format) {
   bool const one_stencil = problem.has_equal_cells() && has_constant_coefficient(problem);
-  return fits(problem.cells) && (format == Format::half_cds || one_stencil);
+  return fits(problem.cells) && (format == Format::half_cds || one_stencil || has_operator_of_materials(problem));
 }
 
 std::int64_t BoxSystem::peak_bytes(BoxProblem const& problem, Format format, Backend backend) {
-  return peak_bytes(problem.cells, fields_of(problem), format, backend);
+  return peak_bytes(problem.cells, fields_of(problem), format, backend, !has_constant_coefficient(problem));
 }
 
-std::int64_t BoxSystem::peak_bytes(std::array<std::int64_t, 3> const& cells, int varying_fields, Format format, Backend backend) {
+std::int64_t BoxSystem::peak_bytes(std::array<std::int64_t, 3> const& cells, int varying_fields, Format format, Backend backend,
+                                   bool from_labels) {
   std::int64_t rows = 1, inner = 1;
   for (std::int64_t const n : cells) {
     rows *= n + 1;
     inner *= n - 1;
   }
-  std::int64_t const matrix = format == Format::half_cds ? 14 * 8 * rows : 27 * 8 * (rows - inner);
+  std::int64_t const matrix = format == Format::half_cds ? 14 * 8 * rows
+                              : from_labels              ? cells[0] * cells[1] * cells[2]
+                                                         : 27 * 8 * (rows - inner);
   std::int64_t const planes = planes_at_once(cells, backend);
   std::int64_t const lattice = varying_fields > 0 ? 8 * lattice_points(cells, planes) : 0;
   return matrix + 8 * rows + 64 * cells[0] * cells[1] * planes * varying_fields + lattice;
@@ -247,6 +268,27 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
         points[c] = Array<double>(context_, 2 * planes * nx * ny);
     return field;
   };
+  // Of constants by material the labels of cells travel, and a table for each component.
+  bool const has_labels = problem.coefficient_on_host && has_constants_of_materials(problem);
+  Array<std::uint8_t> labels(context_, has_labels ? planes * problem.cells[0] * problem.cells[1] : 0);
+  std::vector<Array<double>> tables;
+  for (std::size_t c = 0; has_labels && c < problem.coefficient.size(); ++c) {
+    HostVector<double> table;
+    for (std::size_t id = 0; id < problem.materials->coefficients.size(); ++id) {
+      table.push_back(constant_of(problem, id, c));
+      if (!passes(ValueCheck::positive, table.back()))
+        throw DataError(DataError::Quantity::coefficient, -1, problem.origin);
+    }
+    tables.emplace_back(context_, std::span<double const>(table));
+  }
+  auto const fill_from_labels = [&](BoxField& field, std::array<Array<double>, 3>& points, std::int64_t first, std::int64_t count) {
+    field.first_plane = first;
+    take_labels(context_, *problem.materials, first, count, problem.cells[0] * problem.cells[1], labels.data());
+    for (std::size_t c = 0; c < tables.size(); ++c) {
+      kernels_.spread(context_, {problem.cells[0], problem.cells[1], count}, labels.data(), tables[c].data(), points[c].data());
+      field.points[c] = points[c].data();
+    }
+  };
   // The values in `count` planes of cells from `first` on.
   auto const fill = [&](BoxField& field, std::vector<ExpressionCode const*> const& codes, BoxProblem::PlaneValues const& on_host,
                         std::array<Array<double>, 3>& points, std::int64_t first, std::int64_t count, ValueCheck check,
@@ -319,7 +361,10 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
     std::int64_t const end_cells = std::min(problem.cells[2], first_cells + planes);
     std::int64_t const end = end_cells == problem.cells[2] ? nz : end_cells;
     std::int64_t const count = end_cells - first_cells;
-    fill(k, k_codes, k_on_host, k_points, first_cells, count, ValueCheck::positive, DataError::Quantity::coefficient);
+    if (has_labels)
+      fill_from_labels(k, k_points, first_cells, count);
+    else
+      fill(k, k_codes, k_on_host, k_points, first_cells, count, ValueCheck::positive, DataError::Quantity::coefficient);
     if (box_.is_graded() && k_codes.size() == 1) {  // whose scale differs by direction
       components = 3;
       k.points.fill(k.points[0]);
@@ -342,10 +387,22 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
   nnz_ = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + n - free_nodes;
   if (!with_matrix)
     return;
-  if (format == Format::matrix_free)
+  if (format == Format::half_cds)
+    make_half_cds(std::move(values));
+  else if (has_constant_coefficient(problem))
     matrix_ = std::make_unique<BoxOperator>(context_, box_, components, k);
   else
-    make_half_cds(std::move(values));
+    matrix_ = operator_of_materials(problem);
+}
+
+std::unique_ptr<Matrix> BoxSystem::operator_of_materials(BoxProblem const& problem) const {
+  std::int64_t const of_plane = problem.cells[0] * problem.cells[1];
+  Array<std::uint8_t> labels(context_, of_plane * problem.cells[2]);
+  take_labels(context_, *problem.materials, 0, problem.cells[2], of_plane, labels.data());
+  std::vector<std::array<double, 3>> k;
+  for (std::size_t id = 0; id < problem.materials->coefficients.size(); ++id)
+    k.push_back({constant_of(problem, id, 0), constant_of(problem, id, 1), constant_of(problem, id, 2)});
+  return std::make_unique<LabelOperator>(context_, box_, std::move(labels), k);
 }
 
 void BoxSystem::add_lattice(BoxProblem const& problem, std::int64_t first_plane, std::int64_t count) {

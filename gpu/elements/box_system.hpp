@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace poisson {
@@ -17,15 +18,16 @@ class BoxSystem final : public ElementSystem {
 public:
   /// Whether a box is assembled here: at least three nodes per direction and less than 2^31 nodes.
   [[nodiscard]] static bool fits(std::array<std::int64_t, 3> const& cells);
-  /// Whether a problem is assembled here into a format: the box fits, and k is constant and cells are equal where it is
-  /// matrix_free.
+  /// Whether a problem is assembled here into a format: the box fits, and where it is matrix_free cells are equal, and k is
+  /// constant, or is that in each material while there is no Robin face.
   [[nodiscard]] static bool can_assemble(BoxProblem const& problem, Format format);
   /// Bytes in the backend's memory at the peak of the assembly.
   [[nodiscard]] static std::int64_t peak_bytes(BoxProblem const& problem, Format format, Backend backend);
   /// Returns the bytes in the backend's memory at the peak of the assembly of a box of these cells, whose source and components of
-  /// k vary in `varying_fields` cases. The source of graded cells and of a part of a box counts twice.
+  /// k vary in `varying_fields` cases. The source of graded cells and of a part of a box counts twice. `from_labels`: a matrix_free
+  /// whose k are those of materials.
   [[nodiscard]] static std::int64_t peak_bytes(std::array<std::int64_t, 3> const& cells, int varying_fields, Format format,
-                                               Backend backend);
+                                               Backend backend, bool from_labels = false);
 
   /// Precondition: can_assemble. Throws DataError, OutOfMemoryError, Interrupted. With conditions of Neumann type only, f is
   /// shifted by a constant so that the right-hand side is orthogonal to the constant vector. `format`: half_cds or matrix_free.
@@ -42,6 +44,8 @@ public:
 private:
   void evaluate_faces(BoxProblem const& problem);
   void make_half_cds(Array<double> values);
+  /// The operator from the materials of cells.
+  [[nodiscard]] std::unique_ptr<Matrix> operator_of_materials(BoxProblem const& problem) const;
   void assemble(BoxProblem const& problem, Format format, bool with_matrix);
   /// Adds the lines of these planes of cells to source_lattice_.
   void add_lattice(BoxProblem const& problem, std::int64_t first_plane, std::int64_t count);

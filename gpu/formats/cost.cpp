@@ -151,12 +151,13 @@ Format choose_format(std::vector<FormatEstimate> const& estimates, double produc
 namespace {
 
 /// Tensors at Gauss points, the diagonal, and at most twice 4 bytes for every node of every cell in tables; a product reads the
-/// tensors, writes and reads element vectors, and reads x and writes y (LatticeOperatorKernels). Of a stencil the rows of faces.
+/// tensors, writes and reads element vectors, and reads x and writes y (LatticeOperatorKernels). Of a stencil the rows of faces, of
+/// labels one byte each.
 FormatEstimate estimate_matrix_free(MatrixShape const& shape) {
   FormatEstimate estimate;
   estimate.format = Format::matrix_free;
-  if (shape.stencil_faces > 0) {
-    estimate.bytes = 27 * 8 * shape.stencil_faces;
+  if (shape.stencil_faces > 0 || shape.label_cells > 0) {
+    estimate.bytes = 27 * 8 * shape.stencil_faces + shape.label_cells;
     estimate.bytes_per_product = estimate.bytes + 16 * shape.n_rows;
     return estimate;
   }

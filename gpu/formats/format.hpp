@@ -98,6 +98,9 @@ struct MatrixShape {
   /// stencil_faces is for trilinear elements with constant k on a box, of which matrix_free stores the rows of nodes on faces
   /// alone: it is the number of these rows. 0: the elements are others.
   std::int64_t stencil_faces = 0;
+  /// label_cells is for trilinear elements on a box of which matrix_free stores a label for every cell alone: it is the number of
+  /// cells. 0: the elements are others.
+  std::int64_t label_cells = 0;
 };
 
 [[nodiscard]] MatrixShape shape_of(CsrMatrix const& matrix);

@@ -85,6 +85,11 @@ public:
   /// The sum of n values and of their absolute values, added in a fixed order. Waits.
   [[nodiscard]] virtual FieldSums sums(Context& context, std::int64_t n, double const* values) const = 0;
 
+  /// values = table[label] at the eight Gauss points of every cell, in planes of cells[0] x cells[1] of them that are laid out as
+  /// those of BoxField.
+  virtual void spread(Context& context, std::array<std::int64_t, 3> const& cells, std::uint8_t const* labels, double const* table,
+                      double* values) const = 0;
+
   /// weighted[i] = values[i] times the numbers of the three directions at point i of the grid.
   virtual void weigh(Context& context, TensorGrid const& weights, double const* values, double* weighted) const = 0;
 

@@ -1,4 +1,5 @@
 #include "gpu/elements/box_operator.hpp"
+#include "gpu/elements/label_operator.hpp"
 #include "gpu/exchange/halo.hpp"
 #include "gpu/exchange/whole_vector.hpp"
 #include "gpu/formats/half_cds.hpp"
@@ -39,6 +40,12 @@ constexpr int steps_of_bound = 4;
 constexpr double strong_direction = 0.25;  ///< share of the strongest coupling from which a direction is halved
 /// Directions of so few nodes are not halved: with fewer in x or y the offsets of the diagonals would no longer ascend.
 constexpr std::array<std::int32_t, 3> least_nodes{3, 3, 1};
+
+/// Planes of nodes of a slab, an even number of them, and those around it that `extended` has at most.
+constexpr std::int64_t planes_around_slab = 8;
+std::int64_t planes_of_slab(std::int64_t planes) {
+  return std::max<std::int64_t>(16, planes / 64 * 2);
+}
 
 /// Returns the offsets of the diagonals of half_stencil on a box with lines of nx nodes, ny of them a plane.
 std::vector<std::int32_t> box_offsets(std::int64_t nx, std::int64_t ny) {
@@ -97,20 +104,20 @@ void set_smoother(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis, Bo
 }
 
 /// Returns a bound of the eigenvalues of D^-1 A: Gershgorin's for D^-1/2 A D^-1/2, whose entries beside jumps are not larger than
-/// elsewhere, made smaller by some steps towards Perron's vector of |A|. `complete` is called with the vector after every step.
-template <class V, class Complete>
-double weighted_bound(Context& context, BoxLevel<V> const& level, Array<V> const& diagonal, Complete const& complete) {
-  HostVector<V> weights(static_cast<std::size_t>(level.n()));
-  context.download(weights.data(), diagonal.data(), std::int64_t{sizeof(V)} * level.n());
+/// elsewhere, made smaller by some steps towards Perron's vector of |A|. step(z, y) is BoxLevelKernels::bound.
+template <class V, class Step>
+double weighted_bound(Context& context, Array<V> const& diagonal, Step const& step) {
+  std::int64_t const n = diagonal.size();
+  HostVector<V> weights(static_cast<std::size_t>(n));
+  context.download(weights.data(), diagonal.data(), std::int64_t{sizeof(V)} * n);
 #pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < level.n(); ++i)
+  for (std::int64_t i = 0; i < n; ++i)
     weights[static_cast<std::size_t>(i)] = V(1) / std::sqrt(weights[static_cast<std::size_t>(i)]);
-  Array<V> z(context, std::span<V const>(weights)), y(context, level.n());
+  Array<V> z(context, std::span<V const>(weights)), y(context, n);
   double result = 0;
-  for (int step = 0; step < steps_of_bound; ++step) {
-    result = kernels_for<BoxLevelKernels<V>>(context).bound(context, level, z.data(), y.data());
+  for (int steps = 0; steps < steps_of_bound; ++steps) {
+    result = step(static_cast<V const*>(z.data()), y.data());
     std::swap(z, y);
-    complete(z.data());
   }
   return result * (1 + 1e-4);
 }
@@ -312,6 +319,8 @@ public:
     if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a); stencil != nullptr) {
       stencil_ = WholeStencil{stencil->view().box, stencil->components(), stencil->coefficient()};
       operator_ = stencil;
+    } else if (auto const* const labels = dynamic_cast<LabelOperator const*>(&a); labels != nullptr) {
+      labels_ = labels;
     } else if (std::is_same_v<V, float>) {
       Array<V> values(context_, half_stencil::diagonals * box_.size());
       if constexpr (std::is_same_v<V, float>)
@@ -361,9 +370,10 @@ public:
       if (stencil_)
         analysis = analysis_of(*operator_);
       else {
-        need_values();
         free = Array<std::uint8_t>(context_, box_.size());
-        analysis = kernels.analyse(context_, fine_, free.data());
+        if (labels_ == nullptr)
+          need_values();
+        analysis = labels_ != nullptr ? analyse_slabs(free.data()) : kernels.analyse(context_, fine_, free.data());
         fine_.free = free.data();
         for (double& coupling : analysis.coupling)
           coupling = sum_over(ranks_, coupling);
@@ -385,9 +395,13 @@ public:
         return;
       }
       set_smoother(level, analysis, *coarsening, stencil_.has_value(), [&] {
-        return max_over(ranks_, weighted_bound<V>(context_, fine_, level.diagonal, [&](V* z) {
+        return max_over(ranks_, weighted_bound<V>(context_, level.diagonal, [&](V const* z, V* y) {
+                          if (labels_ != nullptr)
+                            return bound_of_slabs(z, y);
+                          double const found = kernels.bound(context_, fine_, z, y);
                           if (level.halo != nullptr)
-                            level.halo->fill(z);
+                            level.halo->fill(y);
+                          return found;
                         }));
       });
       options_.done(context_, "analysis");
@@ -428,8 +442,80 @@ private:
     if (fine_.values != nullptr)
       return;
     scratch_ = Array<V>(context_, half_stencil::diagonals * box_.size());
-    operator_->fill_diagonals(scratch_.data());
+    if (labels_ != nullptr)
+      labels_->fill_diagonals(scratch_.data());
+    else
+      operator_->fill_diagonals(scratch_.data());
     complete(scratch_);
+  }
+
+  // A level of a LabelOperator never has all of its diagonals at once. They are made slab by slab, each with so many planes around
+  // it that its numbers are those of the whole.
+
+  /// Calls pass(own, box, level) for slabs, whose nodes are `own`, with the level of the nodes in `box` around them.
+  template <class Pass>
+  void for_slabs(Pass const& pass) const {
+    std::int64_t const nz = box_.high[2], plane = box_.count(0) * box_.count(1), planes = planes_of_slab(nz);
+    Array<V> values(context_, half_stencil::diagonals * rows_of_slab(box_.high));
+    for (std::int64_t first = 0; first < nz; first += planes) {
+      NodeBox own = box_;
+      own.low[2] = first;
+      own.high[2] = std::min(first + planes, nz);
+      NodeBox const box = extended(own, whole_.high);
+      labels_->fill_diagonals(box.low[2], box.high[2], values.data());
+      BoxLevel<V> level = level_of<V>(box);
+      level.values = values.data();
+      level.free = fine_.free != nullptr ? fine_.free + box.low[2] * plane : nullptr;
+      pass(own, box, level);
+    }
+  }
+  /// Copies planes of nodes first <= z < end from the numbers of a slab that begins with plane `begin` to those of the whole.
+  template <class Number>
+  void copy_planes(std::int64_t plane, std::int64_t first, std::int64_t end, std::int64_t begin, Number const* from,
+                   Number* to) const {
+    context_.copy(to + first * plane, from + (first - begin) * plane, (end - first) * plane * std::int64_t{sizeof(Number)});
+  }
+  BoxLevelAnalysis analyse_slabs(std::uint8_t* free) const {
+    BoxLevelAnalysis result;
+    for_slabs([&](NodeBox const& own, NodeBox const& box, BoxLevel<V> const& level) {
+      Array<std::uint8_t> of_slab(context_, box.size());
+      BoxLevelAnalysis const found = kernels_for<BoxLevelKernels<V>>(context_).analyse(context_, level, of_slab.data());
+      for (std::size_t d = 0; d < 3; ++d)
+        result.coupling[d] += found.coupling[d];
+      result.largest = std::max(result.largest, found.largest);
+      result.bound = std::max(result.bound, found.bound);
+      copy_planes(box.count(0) * box.count(1), own.low[2], own.high[2], box.low[2], of_slab.data(), free);
+    });
+    return result;
+  }
+  double bound_of_slabs(V const* z, V* y) const {
+    double result = 0;
+    for_slabs([&](NodeBox const& own, NodeBox const& box, BoxLevel<V> const& level) {
+      std::int64_t const plane = box.count(0) * box.count(1);
+      Array<V> of_slab(context_, box.size());
+      auto const& kernels = kernels_for<BoxLevelKernels<V>>(context_);
+      result = std::max(result, kernels.bound(context_, level, z + box.low[2] * plane, of_slab.data()));
+      copy_planes(plane, own.low[2], own.high[2], box.low[2], of_slab.data(), y);
+    });
+    return result;
+  }
+  /// P and the diagonals of P^T A P.
+  void coarsen_slabs(BoxCoarsening<V> coarsening, NodeBox const& coarse_whole, V* weights, V* values) const {
+    for_slabs([&](NodeBox const& own, NodeBox const& box, BoxLevel<V> const& level) {
+      NodeBox const coarse = coarse_box(box, coarsening), kept = coarse_own(own, coarsening, whole_.high, coarse_whole.high);
+      std::int64_t const n = coarse.size(), plane = coarse.count(0) * coarse.count(1), all = coarse_whole.size();
+      Array<V> own_weights(context_, 27 * n), own_values(context_, half_stencil::diagonals * n);
+      Array<std::uint8_t> free(context_, n);
+      BoxLevel<V> of_coarse = level_of<V>(coarse);
+      of_coarse.free = free.data();
+      coarsening.weights = own_weights.data();
+      kernels_for<BoxLevelKernels<V>>(context_).coarsen(context_, level, coarsening, of_coarse, own_weights.data(), free.data(),
+                                                        own_values.data());
+      for (int s = 0; s < 27; ++s)
+        copy_planes(plane, kept.low[2], kept.high[2], coarse.low[2], own_weights.data() + s * n, weights + s * all);
+      for (int s = 0; s < half_stencil::diagonals; ++s)
+        copy_planes(plane, kept.low[2], kept.high[2], coarse.low[2], own_values.data() + s * n, values + s * all);
+    });
   }
 
   /// Adds a level with the matrix `own`, or `given`.
@@ -471,9 +557,13 @@ private:
       Array<std::uint8_t> free_of_coarse(context_, coarse.size());
       coarsening.weights = weights.data();
       of_coarse.free = free_of_coarse.data();
-      kernels_for<BoxLevelKernels<V>>(context_).coarsen(context_, fine_, coarsening, of_coarse, weights.data(),
-                                                        free_of_coarse.data(), values.data());
+      if (labels_ != nullptr)
+        coarsen_slabs(coarsening, coarse_whole, weights.data(), values.data());
+      else
+        kernels_for<BoxLevelKernels<V>>(context_).coarsen(context_, fine_, coarsening, of_coarse, weights.data(),
+                                                          free_of_coarse.data(), values.data());
       scratch_ = {};
+      labels_ = nullptr;
     }
     auto transfer = std::make_unique<BoxTransfer<V>>(context_, fine, coarse, coarsening, std::move(weights), std::move(free));
     whole_ = coarse_whole;
@@ -529,6 +619,7 @@ private:
   NodeBox whole_, box_;                  ///< all nodes, and those that this rank keeps
   std::optional<WholeStencil> stencil_;  ///< as long as it is known
   BoxOperator const* operator_ = nullptr;
+  LabelOperator const* labels_ = nullptr;      ///< while it is the last level
   std::unique_ptr<BoxOperator> own_operator_;  ///< where the level has entries instead
   BoxLevel<V> fine_;
   Array<V> scratch_;  ///< diagonals of a matrix-free level
@@ -536,9 +627,15 @@ private:
 
 }  // namespace
 
+std::int64_t rows_of_slab(std::array<std::int64_t, 3> const& nodes) {
+  return nodes[0] * nodes[1] * std::min(nodes[2], planes_of_slab(nodes[2]) + planes_around_slab);
+}
+
 bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& nodes) {
   if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a); stencil != nullptr)
     return stencil->view().box.nodes == nodes;
+  if (auto const* const labels = dynamic_cast<LabelOperator const*>(&a); labels != nullptr)
+    return labels->view().box.nodes == nodes && nodes[0] >= 3 && nodes[1] >= 3;
   auto const* const matrix = dynamic_cast<HalfCds const*>(&a);
   return matrix != nullptr && matrix->view().values != nullptr && nodes[0] * nodes[1] * nodes[2] == a.n_rows() &&
          std::ranges::equal(matrix->view().offsets, box_offsets(nodes[0], nodes[1]));

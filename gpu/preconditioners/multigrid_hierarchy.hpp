@@ -125,16 +125,18 @@ template <class V, class HalfCdsMatrix>
 /// A matrix by its rows, n x n.
 [[nodiscard]] std::vector<double> dense_rows(CsrMatrix const& a);
 
-/// Whether `a` is a half_cds matrix of trilinear elements on a box of these nodes, or a matrix-free operator of them; on 0 nodes it
-/// is not.
+/// Whether `a` is a half_cds matrix of trilinear elements on a box of these nodes, or a matrix-free operator of them (BoxOperator,
+/// LabelOperator); on 0 nodes it is not.
 [[nodiscard]] bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& nodes);
 
 /// On a box: P from the matrix itself (BoxLevelKernels), P^T A P by diagonals. Directions are halved where the coupling is strong
 /// (at least a quarter of the strongest), so that stretched cells and orthotropic coefficients become isotropic first. The
-/// levels of a matrix-free operator are BoxOperator::coarser with linear P, as long as there is one; small ones are stored.
-/// Precondition: is_box.
+/// levels of a BoxOperator are BoxOperator::coarser with linear P, as long as there is one; small ones are stored. Of a
+/// LabelOperator the finest level stays as it is, and the next one is made from slabs of diagonals. Precondition: is_box.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const& options);
+/// The rows of such a slab of a box of these nodes.
+[[nodiscard]] std::int64_t rows_of_slab(std::array<std::int64_t, 3> const& nodes);
 
 /// Makes the levels of a box that several ranks share: each has those of its block, with so many nodes around it that coarser
 /// levels are made as on one rank. From options.multigrid.gathered_size on every rank has all of the coarser levels. Collective.

@@ -1414,7 +1414,8 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     }
     if (rows > options.multigrid.coarse_size)
       kept += (number * (14 + 4 + 27) + 1) * rows / 7;
-    setup_on_backend = kept + (rows > options.multigrid.coarse_size ? number * 14 * rows : 0);
+    std::int64_t const of_diagonals = system.from_labels ? rows_of_slab(nodes) : rows;
+    setup_on_backend = kept + (rows > options.multigrid.coarse_size ? number * 14 * of_diagonals : 0);
   } else if (multigrid && system.format != Format::half_cds) {
     setup_on_backend += 8 * 14 * n;  // the box's diagonals, made from CSR
   } else if (entry_of(known.preconditioner).needs_csr) {

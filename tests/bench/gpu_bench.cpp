@@ -1,14 +1,19 @@
 // gpu_bench [--backend cpu|cuda] [--nodes n,n,...] [--format NAME] [--slice-size C] [--sigma N] [--threads-per-row T]
 //           [--matrix-precision double|double_double] [--cg yes|no] [--json FILE] [--lattices N [--cells n]]
+//           [--labels N [--axes 1|3]]
 // Copy and read bandwidth, products (also with vectors in double-double, "dd") and CG on 27-point boxes of n^3 nodes, beside the
 // time that their compulsory bytes take at the measured bandwidth: products at the read bandwidth, CG at the copy bandwidth.
 // Everything is built on the backend, and every product is compared with one that needs no matrix; exit code 2 when one is wrong.
 // With --lattices it measures half_cds on a row of N lattices of n^3 cells instead, with any diagonally dominant matrix. Products
 // are compared with loops over the stored values, and timed beside those of one box with as many nodes, which copies nothing.
+// With --labels it measures the operator from labels and a table on boxes of n^3 cells, of N labels: in blobs of some 4 cells, and
+// every cell by itself, as shares of the copy bandwidth. Cells are cubes of one k, or bricks of three. Products are compared with
+// accurate sums over the entries.
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/core/vector.hpp"
+#include "gpu/elements/label_operator.hpp"
 #include "gpu/formats/box.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/formats/lattice_half_cds.hpp"
@@ -155,6 +160,95 @@ int run_lattices(Backend backend, std::int64_t n_lattices, std::int32_t cells) {
   return error < 1e-12 ? 0 : 2;
 }
 
+int run_labels(Backend backend, std::vector<std::int64_t> const& sizes, int n_labels, bool cubes) {
+  set_thread_count(0);
+  bool wrong = false;
+  auto const context = make_context(backend);
+  double const copy = measure_copy_bandwidth(*context);
+  std::printf("%s, %d threads on the host, copy %.1f GB/s (read and written); %d labels\n\n%5s %-6s %-18s %10s %12s %8s %10s\n",
+              context->description().name.c_str(), thread_count(), copy / 1e9, n_labels, "n", "labels", "what", "ms", "bytes",
+              "share", "GB/s");
+  for (std::int64_t const n : sizes)
+    for (std::int64_t const blob : {4, 1}) {
+      BoxElements box;
+      box.nodes = {n + 1, n + 1, n + 1};
+      box.cell = cubes ? std::array<double, 3>{1, 1, 1} : std::array<double, 3>{1, 2, 0.5};
+      box.faces.fill({BoxFace::Type::neumann});
+      box.faces[4].type = box.faces[5].type = BoxFace::Type::dirichlet;
+      std::vector<std::array<double, 3>> k;
+      for (int label = 0; label < n_labels; ++label)
+        k.push_back(cubes ? std::array<double, 3>{1.0 + label, 1.0 + label, 1.0 + label}
+                          : std::array<double, 3>{1.0 + label, 2.0 + label, 3.0});
+      // Splitmix64 of the blob's number.
+      auto const label_at = [&](std::int64_t cell) {
+        std::int64_t const x = cell % n / blob, y = cell / n % n / blob, z = cell / (n * n) / blob;
+        auto h = static_cast<std::uint64_t>((z * n + y) * n + x) * 0x9E3779B97F4A7C15u;
+        h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u;
+        h = (h ^ (h >> 27)) * 0x94D049BB133111EBu;
+        return static_cast<std::int64_t>((h ^ (h >> 31)) % static_cast<std::uint64_t>(n_labels));
+      };
+      std::unique_ptr<LabelOperator> a;
+      auto const make = [&]<class Label>(Label) {
+        HostVector<Label> labels(static_cast<std::size_t>(n * n * n));
+        for (std::int64_t cell = 0; cell < n * n * n; ++cell)
+          labels[static_cast<std::size_t>(cell)] = static_cast<Label>(label_at(cell));
+        a = std::make_unique<LabelOperator>(*context, box, Array<Label>(*context, std::span<Label const>(labels)), k);
+      };
+      if (n_labels <= 256)
+        make(std::uint8_t{});
+      else
+        make(std::uint16_t{});
+      std::int64_t const rows = a->n_rows();
+      auto const labels = static_cast<double>(a->bytes()), r = static_cast<double>(rows);
+      auto const print = [&](char const* what, double bytes, auto const& pass) {
+        double const seconds = measure_seconds(*context, pass).median;
+        std::printf("%5lld %-6s %-18s %10.4f %12.4g %7.1f%% %10.1f\n", static_cast<long long>(n), blob > 1 ? "blobs" : "single",
+                    what, seconds * 1e3, bytes, 100 * bytes / copy / seconds, bytes / seconds / 1e9);
+        std::fflush(stdout);
+      };
+      HostVector<double> numbers(static_cast<std::size_t>(rows));
+      for (std::int64_t i = 0; i < rows; ++i)
+        numbers[static_cast<std::size_t>(i)] = pattern(i);
+      Array<std::int32_t> const running(*context, std::span<std::int32_t const>(std::vector<std::int32_t>{0}));
+      {
+        Array<double> const x(*context, std::span<double const>(numbers));
+        Array<double> y(*context, rows), rest(*context, rows), dot(*context, 1);
+        a->product(1.0, x.data(), 0.0, y.data());
+        a->residual(x.data(), nullptr, y.data(), rest.data());
+        HostVector<double> found(static_cast<std::size_t>(rows));
+        rest.download(std::span<double>(found));
+        double error = 0;
+        for (double const v : found)
+          if (!(std::abs(v) <= error))
+            error = std::abs(v);
+        std::printf("%5lld %-6s   largest difference from accurate sums %.1e\n", static_cast<long long>(n),
+                    blob > 1 ? "blobs" : "single", error);
+        wrong = wrong || !(error < 1e-14 * n_labels * 8);
+        print("product", 16 * r + labels, [&] { a->product(1.0, x.data(), 0.0, y.data()); });
+        print("product+dot", 16 * r + labels, [&] { a->product_dot(x.data(), y.data(), dot.data(), running.data()); });
+        print("accurate residual", 24 * r + labels, [&] { a->residual(x.data(), nullptr, y.data(), rest.data()); });
+      }
+      {
+        Array<float> const x(*context, std::span<float const>(std::vector<float>(numbers.begin(), numbers.end())));
+        Array<float> y(*context, rows), diagonal(*context, rows);
+        a->diagonal(diagonal.data());
+        SmoothingStep<float> step;
+        step.diagonal = diagonal.data();
+        step.b = x.data();
+        step.factor = 0.5F;
+        step.x_after = y.data();
+        print("step single", 16 * r + labels, [&] { a->smooth(step, x.data(), running.data()); });
+        print("residual single", 12 * r + labels, [&] { a->subtract_product(x.data(), x.data(), y.data(), running.data()); });
+      }
+      {
+        Vector<DoubleDouble> const x(*context, std::span<double const>(numbers));
+        Vector<DoubleDouble> y(*context, rows);
+        print("product dd", 32 * r + labels, [&] { a->product(DoubleDouble(1), x.data(), DoubleDouble(0), y.data()); });
+      }
+    }
+  return wrong ? 2 : 0;
+}
+
 int run(Backend backend, std::vector<std::int64_t> const& sizes, std::vector<Format> const& formats,
         FormatOptions const& format_options, bool with_cg, std::string const& json_file) {
   set_thread_count(0);
@@ -276,6 +370,8 @@ int main(int argc, char** argv) {
   std::string json_file;
   std::int64_t n_lattices = 0;
   std::int32_t cells = 64;
+  int n_labels = 0;
+  bool cubes = true;
   for (int i = 1; i < argc; i += 2) {
     std::string const key = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
     if (key == "--backend" && parse_name<Backend>(value)) {
@@ -303,16 +399,22 @@ int main(int argc, char** argv) {
       n_lattices = std::atoi(value.c_str());
     } else if (key == "--cells" && std::atoi(value.c_str()) > 0) {
       cells = std::atoi(value.c_str());
+    } else if (key == "--labels" && std::atoi(value.c_str()) > 0) {
+      n_labels = std::min(std::atoi(value.c_str()), 65536);
+    } else if (key == "--axes" && (value == "1" || value == "3")) {
+      cubes = value == "1";
     } else {
       std::fprintf(stderr, "usage: gpu_bench [--backend cpu|cuda] [--nodes n,n,...] [--format NAME] [--slice-size C] [--sigma N] "
                            "[--threads-per-row T] [--matrix-precision double|double_double] [--cg yes|no] [--json FILE] "
-                           "[--lattices N [--cells n]]\n");
+                           "[--lattices N [--cells n]] [--labels N [--axes 1|3]]\n");
       return 1;
     }
   }
   try {
     if (n_lattices > 0)
       return run_lattices(backend, n_lattices, cells);
+    if (n_labels > 0)
+      return run_labels(backend, sizes, n_labels, cubes);
     return run(backend, sizes, formats, format_options, with_cg, json_file);
   } catch (std::exception const& error) {
     std::fprintf(stderr, "gpu_bench: %s\n", error.what());

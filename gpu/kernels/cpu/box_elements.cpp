@@ -254,6 +254,20 @@ public:
     return result;
   }
 
+  void spread(Context&, std::array<std::int64_t, 3> const& cells, std::uint8_t const* labels, double const* table,
+              double* values) const override {
+    std::int64_t const nx = cells[0], lines = cells[1] * cells[2];
+#pragma omp parallel for schedule(static) if (nx * lines >= cpu::work_worth_threads)
+    for (std::int64_t line = 0; line < lines; ++line) {
+      std::int64_t const y = line % cells[1], z = line / cells[1];
+      double* const first = values + (4 * z * cells[1] + 2 * y) * 2 * nx;
+      for (std::int64_t x = 0; x < nx; ++x)
+        first[2 * x] = first[2 * x + 1] = table[labels[line * nx + x]];
+      for (std::int64_t const copy : {2 * nx, 4 * nx * cells[1], 4 * nx * cells[1] + 2 * nx})
+        std::copy_n(first, 2 * nx, first + copy);
+    }
+  }
+
   void weigh(Context&, TensorGrid const& weights, double const* values, double* weighted) const override {
     std::int64_t const nx = weights.n[0], lines = weights.n[1] * weights.n[2];
 #pragma omp parallel for schedule(static) if (weights.size() >= cpu::work_worth_threads)

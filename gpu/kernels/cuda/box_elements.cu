@@ -43,6 +43,16 @@ __global__ void __launch_bounds__(threads)
 }
 
 __global__ void __launch_bounds__(threads)
+    spread_kernel(std::int64_t cells_x, std::int64_t cells_y, std::int64_t n, std::uint8_t const* __restrict__ labels,
+                  double const* __restrict__ table, double* __restrict__ values) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= n)
+    return;
+  std::int64_t const x = i % (2 * cells_x) / 2, y = i / (2 * cells_x) % (2 * cells_y) / 2, z = i / (4 * cells_x * cells_y) / 2;
+  values[i] = table[labels[(z * cells_y + y) * cells_x + x]];
+}
+
+__global__ void __launch_bounds__(threads)
     weigh_kernel(TensorGrid const weights, double const* __restrict__ values, double* __restrict__ weighted) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i >= weights.size())
@@ -177,6 +187,14 @@ public:
     double host[2];
     result.download(host);
     return {host[0], host[1]};
+  }
+
+  void spread(Context& context, std::array<std::int64_t, 3> const& cells, std::uint8_t const* labels, double const* table,
+              double* values) const override {
+    std::int64_t const n = 8 * cells[0] * cells[1] * cells[2];
+    spread_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(cells[0], cells[1], n, labels, table,
+                                                                                          values);
+    POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
   void weigh(Context& context, TensorGrid const& weights, double const* values, double* weighted) const override {

@@ -27,6 +27,7 @@
 #include "gpu/kernels/half_cds_columns.hpp"
 #include "gpu/kernels/half_slices.hpp"
 #include "gpu/kernels/ilu.hpp"
+#include "gpu/kernels/label_stencil.hpp"
 #include "gpu/kernels/lattice_elements.hpp"
 #include "gpu/kernels/lattice_half_cds.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
@@ -149,6 +150,9 @@ BoxKernels const& BoxKernels::cuda() {
   refuse();
 }
 BoxStencilKernels const& BoxStencilKernels::cuda() {
+  refuse();
+}
+LabelStencilKernels const& LabelStencilKernels::cuda() {
   refuse();
 }
 BoxElementKernels const& BoxElementKernels::cuda() {

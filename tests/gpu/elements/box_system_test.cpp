@@ -3,6 +3,9 @@
 #include "gpu/core/double_double.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/vector.hpp"
+#include "gpu/elements/label_operator.hpp"
+#include "gpu/solvers/solver.hpp"
+#include "tests/gpu/arrays.hpp"
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/elements/functions.hpp"
 #include "tests/gpu/matrices.hpp"
@@ -382,6 +385,99 @@ TYPED_TEST(BoxSystemOn, MatrixFreeHasCopies) {
   CsrMatrix const a = system.matrix().to_csr(), b = copy->to_csr();
   EXPECT_TRUE(std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end()));
   EXPECT_LT(copy->bytes(), CsrMatrix::csr_bytes(a.n_rows, a.nnz()));
+}
+
+/// Constants by material, as labels and as values at points.
+struct ByMaterial {
+  Case of;
+  std::vector<std::vector<double>> k;  ///< of each material, one or three
+  std::vector<std::uint8_t> labels{};
+
+  ByMaterial(Case c, std::vector<std::vector<double>> constants) : of(std::move(c)), k(std::move(constants)) {
+    std::int64_t const n = of.cells[0] * of.cells[1] * of.cells[2];
+    for (std::int64_t cell = 0; cell < n; ++cell)
+      labels.push_back(static_cast<std::uint8_t>((cell * 7919 / 13 + cell % of.cells[0] / 3) % std::ssize(k)));
+  }
+  [[nodiscard]] BoxProblem problem(bool with_materials) const {
+    BoxProblem result = of.problem();
+    std::size_t const components = std::ranges::max_element(k, {}, &std::vector<double>::size)->size();
+    result.coefficient.resize(components, result.coefficient.front());
+    std::int64_t const nx = of.cells[0], ny = of.cells[1];
+    result.coefficient_on_host = [this, nx, ny](std::int64_t first, std::int64_t count, int c, double* values) {
+      for (std::int64_t z = 0; z < 2 * count; ++z)
+        for (std::int64_t y = 0; y < 2 * ny; ++y)
+          for (std::int64_t x = 0; x < 2 * nx; ++x) {
+            auto const& of_label = k[labels[static_cast<std::size_t>(((first + z / 2) * ny + y / 2) * nx + x / 2)]];
+            values[(z * 2 * ny + y) * 2 * nx + x] = of_label[of_label.size() == 1 ? 0 : static_cast<std::size_t>(c)];
+          }
+    };
+    if (!with_materials)
+      return result;
+    BoxProblem::Materials& materials = result.materials.emplace();
+    for (auto const& of_label : k) {
+      materials.coefficients.emplace_back();
+      for (double const value : of_label)
+        materials.coefficients.back().push_back(constant(value).code);
+    }
+    materials.of_planes = [this, nx, ny](std::int64_t first, std::int64_t count, std::uint8_t* numbers) {
+      std::copy_n(labels.begin() + first * nx * ny, count * nx * ny, numbers);
+    };
+    return result;
+  }
+};
+std::vector<ByMaterial> by_material() {
+  std::array<Face, 6> mixed{dirichlet(1, polynomial(1, 2, 3)), neumann(constant(1)), dirichlet(0, constant(2)),
+                            neumann(polynomial(0, 1, 1)),      neumann(constant(0)), dirichlet(2, polynomial(1, 1, 1))};
+  return {{{{9, 7, 5}, {0, 0, 0}, {0.9, 0.7, 0.5}, {constant(1)}, polynomial(1, 1, 1), mixed}, {{1}, {1e6}}},
+          {{{12, 16, 33}, {1, 0, 0}, {2, 1, 3}, {constant(1)}, constant(2), mixed}, {{1, 2, 3}, {10}, {0.1, 5, 0.3}}},
+          {{{24, 24, 24}, {0, 0, 0}, {1, 1, 1}, {constant(1)}, constant(1), all_dirichlet(constant(0))}, {{1}, {1000}}}};
+}
+
+/// The same bits, whether the values at points come from the host or from labels.
+TYPED_TEST(BoxSystemOn, MaterialsAreValuesAtPoints) {
+  for (ByMaterial const& of : by_material()) {
+    BoxSystem const points(*this->context, of.problem(false)), labels(*this->context, of.problem(true));
+    CsrMatrix const a = points.matrix().to_csr(), b = labels.matrix().to_csr();
+    EXPECT_EQ(a.columns, b.columns);
+    EXPECT_EQ(a.values, b.values);
+    EXPECT_EQ(downloaded(points.rhs()), downloaded(labels.rhs()));
+  }
+}
+
+/// Without entries it is the same system to rounding, and multigrid takes as many iterations.
+TYPED_TEST(BoxSystemOn, MaterialsWithoutEntries) {
+  for (ByMaterial const& of : by_material()) {
+    EXPECT_FALSE(BoxSystem::can_assemble(of.problem(false), Format::matrix_free));
+    ASSERT_TRUE(BoxSystem::can_assemble(of.problem(true), Format::matrix_free));
+    BoxSystem const stored(*this->context, of.problem(true)), free(*this->context, of.problem(true), Format::matrix_free);
+    ASSERT_NE(dynamic_cast<LabelOperator const*>(&free.matrix()), nullptr);
+    EXPECT_LT(free.matrix().bytes(), std::ssize(of.labels) + 1000);
+    CsrMatrix const a = stored.matrix().to_csr(), b = free.matrix().to_csr();
+    ASSERT_EQ(a.columns, b.columns);
+    EXPECT_EQ(stored.nnz(), free.nnz());
+    for (std::int64_t row = 0; row < a.n_rows; ++row) {
+      double diagonal = 0;
+      for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+        diagonal = a.columns[e] == row ? a.values[e] : diagonal;
+      for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+        ASSERT_NEAR(a.values[e], b.values[e], 1e-14 * diagonal) << row << ", " << a.columns[e];
+    }
+    auto const rhs = downloaded(free.rhs());
+    ASSERT_EQ(downloaded(stored.rhs()), rhs);
+    SolverOptions options;
+    options.preconditioner = PreconditionerKind::multigrid;
+    options.tolerance = 1e-10;
+    for (std::size_t d = 0; d < 3; ++d)
+      options.box_nodes[d] = of.of.cells[d] + 1;
+    std::vector<double> x(rhs.size()), y(rhs.size());
+    SolverResult const with = solve(stored.matrix(), rhs, x, options), without = solve(free.matrix(), rhs, y, options);
+    EXPECT_EQ(with.status, SolverStatus::converged) << with.reason;
+    EXPECT_EQ(without.status, SolverStatus::converged) << without.reason;
+    EXPECT_NEAR(static_cast<double>(without.iterations), static_cast<double>(with.iterations), 1);
+    double const largest = std::abs(*std::ranges::max_element(x, {}, [](double v) { return std::abs(v); }));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      ASSERT_NEAR(x[i], y[i], 1e-7 * largest) << i;
+  }
 }
 
 TYPED_TEST(BoxSystemOn, GradedCells) {

@@ -3,9 +3,11 @@
 #include "gpu/core/error.hpp"
 #include "gpu/elements/box_operator.hpp"
 #include "gpu/elements/box_system.hpp"
+#include "gpu/elements/label_operator.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/solvers/solver.hpp"
+#include "tests/gpu/arrays.hpp"
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/elements/functions.hpp"
 #include "tests/gpu/matrices.hpp"
@@ -378,6 +380,61 @@ TYPED_TEST(Multigrid, CoarserStencilsEndWhereCellsAreOdd) {
   EXPECT_EQ(coarse->coarser({false, true, false}), nullptr);
   BoxSystem const robin(*this->context, cooled.problem(), Format::matrix_free);
   EXPECT_EQ(dynamic_cast<BoxOperator const&>(robin.matrix()).coarser({true, true, true}), nullptr);
+}
+
+// From labels the second level is made slab by slab: to the last bit that of all diagonals at once. Of the boxes one is halved in
+// all directions, one not in z, and of one z alone is.
+TYPED_TEST(Multigrid, SlabsOfLabelsMakeTheLevelOfTheWhole) {
+  for (std::array<double, 3> const& cell : {std::array<double, 3>{1, 1, 1}, {1, 1, 5}, {5, 5, 1}})
+    for (std::int64_t const planes : {71, 40, 12}) {
+      BoxElements box;
+      box.nodes = {13, 16, planes};
+      box.cell = cell;
+      box.faces.fill({BoxFace::Type::neumann});
+      box.faces[1].type = box.faces[4].type = BoxFace::Type::dirichlet;
+      std::vector<std::uint8_t> labels;
+      for (std::int64_t i = 0; i < 12 * 15 * (planes - 1); ++i)
+        labels.push_back(static_cast<std::uint8_t>(i * 40503 / 977 % 3));
+      std::vector<std::array<double, 3>> const k{{1, 1, 1}, {1e6, 1e6, 1e6}, {3, 2, 5}};
+      LabelOperator const a(*this->context, box, uploaded(*this->context, labels), k);
+      Array<double> diagonals(*this->context, half_stencil::diagonals * a.n_rows());
+      a.fill_diagonals(diagonals.data());
+      std::vector<std::int32_t> offsets;
+      for (int s = 0; s < half_stencil::diagonals; ++s)
+        offsets.push_back(static_cast<std::int32_t>(half_stencil::offset(s, 13, 13 * 16)));
+      auto const stored = HalfCds::from_diagonals(*this->context, a.n_rows(), offsets, std::move(diagonals), 1);
+      PreconditionerOptions options;
+      options.kind = PreconditionerKind::multigrid;
+      options.box_nodes = box.nodes;
+      options.multigrid.coarse_size = 8;
+      auto const from_labels = box_hierarchy<double>(a, options), from_all = box_hierarchy<double>(*stored, options);
+      ASSERT_EQ(from_labels.failure, "");
+      ASSERT_EQ(from_labels.levels.size(), from_all.levels.size());
+      EXPECT_EQ(from_labels.levels[0].matrix, &a);
+      EXPECT_NEAR(from_labels.levels[0].largest, from_all.levels[0].largest, 0.1 * from_all.levels[0].largest);
+      EXPECT_EQ(downloaded(from_labels.levels[0].diagonal), downloaded(from_all.levels[0].diagonal));
+      for (std::size_t level = 1; level < from_all.levels.size(); ++level) {
+        auto const entries_of = [&](MultigridLevel<double> const& of) {
+          std::vector<double> entries(static_cast<std::size_t>(half_stencil::diagonals * of.n()));
+          this->context->download(entries.data(), dynamic_cast<HalfCds const&>(*of.matrix).view().values, 8 * std::ssize(entries));
+          return entries;
+        };
+        EXPECT_EQ(entries_of(from_labels.levels[level]), entries_of(from_all.levels[level])) << level;
+      }
+      Array<std::int32_t> stop(*this->context, 1);
+      stop.set_zero();
+      std::vector<double> coarse(static_cast<std::size_t>(from_all.levels[1].n()));
+      for (std::size_t i = 0; i < coarse.size(); ++i)
+        coarse[i] = std::sin(static_cast<double>(i));
+      std::vector<std::vector<double>> prolonged;
+      for (auto const* const hierarchy : {&from_labels, &from_all}) {
+        Array<double> x(*this->context, a.n_rows());
+        x.set_zero();
+        hierarchy->levels[0].to_coarse->prolong(uploaded(*this->context, coarse).data(), x.data(), stop.data());
+        prolonged.push_back(downloaded(x));
+      }
+      EXPECT_EQ(prolonged[0], prolonged[1]);
+    }
 }
 
 // With constant k and natural conditions P of a box interpolates linear functions exactly.
