@@ -174,6 +174,9 @@ bool has_source_on_host(ProblemData const& data) {
 }
 
 /// Whether gpu/elements takes these coefficients and conditions, on a box of elements of order 1 whose sides have the ids.
+bool has_robin(ProblemData const& data) {
+  return std::ranges::any_of(data.boundary, [](BoundaryData const& condition) { return condition.type == BoundaryType::robin; });
+}
 bool is_for_box_elements(ProblemData const& data) {
   return !data.has_periodic_boundaries() && data.inner_of.empty() &&
          std::all_of(data.coefficients.begin(), data.coefficients.end(), [](Coefficient const& k) { return k.is_diagonal(); }) &&
@@ -220,6 +223,10 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   }
   mesh.box_for_elements =
       counts.box && spec.order == 1 && !mesh.only_csr && spec.mesh.boundaries.empty() && is_for_box_elements(data);
+  std::size_t const most_labels = mesh.material_ids.size() + spec.mesh.regions.size();
+  if (mesh.box_for_elements && counts.box->has_equal_cells() && data.constant_coefficient() && data.diagonal_code() &&
+      has_coefficient_on_host(data) && most_labels <= BoxProblem::most_materials && !has_robin(data))
+    mesh.label_cells = mesh.cells;
   estimate.boundary_faces = counts.boundary_faces;
   estimate.constant_k = data.constant_coefficient();
   bool const graded = counts.box && !counts.box->has_equal_cells();  // BoxSystem weighs the source by the cells
@@ -787,7 +794,8 @@ std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
       return of.coefficient(id)(x, id).entries[c];  // throws where it is not admissible
     });
   }
-  if (space.material_ids.size() > 1 && space.material_ids.size() <= BoxProblem::most_materials && data.diagonal_code()) {
+  if ((space.material_ids.size() > 1 || has_coefficient_on_host(data)) && space.material_ids.size() <= BoxProblem::most_materials &&
+      data.diagonal_code()) {
     BoxProblem::Materials& materials = problem.materials.emplace();
     std::map<unsigned, std::uint8_t> number;
     for (unsigned const id : space.material_ids) {

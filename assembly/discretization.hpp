@@ -46,9 +46,12 @@ struct MeshSummary {
   int gauss_points = 2;            ///< of the assembly, in each direction
   bool box_for_elements = false;   ///< box_problem gives this problem to gpu/elements, as far as the key paths tell
   std::int64_t stencil_faces = 0;  ///< of a box whose inner rows are one stencil (order 1, constant k): nodes on its faces; else 0
-  bool periodic = false;           ///< some boundaries are tied to each other, by the configuration or the mesh file
-  bool lexicographic = false;      ///< the mesh is a box whose unknowns are numbered lexicographically, x fastest
-  bool exact_counts = true;        ///< dofs and nnz are exact: the mesh is conforming, where closed forms give both
+  /// The cells of a box of equal cells of order 1 whose k is constant in each of 255 materials or less, without Robin boundaries:
+  /// labels and a table are its matrix. Else 0.
+  std::int64_t label_cells = 0;
+  bool periodic = false;       ///< some boundaries are tied to each other, by the configuration or the mesh file
+  bool lexicographic = false;  ///< the mesh is a box whose unknowns are numbered lexicographically, x fastest
+  bool exact_counts = true;    ///< dofs and nnz are exact: the mesh is conforming, where closed forms give both
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
   std::set<unsigned> inner_ids;                             ///< of surfaces inside the mesh

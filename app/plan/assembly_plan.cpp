@@ -42,7 +42,7 @@ bool is_box_in(Format format, RunConfig const& config, MeshSummary const& mesh, 
                                  [](std::int64_t nodes) { return nodes >= 3; });
   // A rank that has all cells of several ranks would itself make its right-hand side orthogonal to constants.
   bool const shared = division.ranks == 1 || division.with_cells > 1;
-  return thick && shared && (format == Format::half_cds || mesh.stencil_faces > 0);
+  return thick && shared && (format == Format::half_cds || mesh.stencil_faces > 0 || (mesh.label_cells > 0 && division.ranks == 1));
 }
 
 /// Something that gpu/elements does not know, or for which a matrix in CSR must be there.
@@ -63,7 +63,7 @@ std::vector<Obstacle> obstacles_of(RunConfig const& config, MeshSummary const& m
                                    [&](auto const& region) { return !problem.mesh.is_void(region); });
   // Where the inner rows are one stencil, only the right-hand side has values at points. The host evaluates these, also where parts
   // are too thin for the stencil.
-  bool const stencil = mesh.box_for_elements && problem.order == 1 && mesh.stencil_faces > 0;
+  bool const stencil = mesh.box_for_elements && problem.order == 1 && (mesh.stencil_faces > 0 || mesh.label_cells > 0);
   std::string const other = "; use another format, or auto";
   auto const unless_stencil = [&](std::string const& refusal) { return stencil ? "" : refusal + other; };
   return {{!config.analysis.empty(), any_route, "analysis.svd needs the matrix in CSR",
@@ -116,7 +116,10 @@ bool has_fast_operator(MeshSummary const& mesh, Division const& division) {
 std::string why_of(Route route, Format format, RunConfig const& config, MeshSummary const& mesh, Division const& division) {
   std::string const order = std::to_string(config.problem.order), blocks = division.ranks > 1 ? "blocks of a box" : "a box";
   if (route == Route::box)
-    return blocks + " of order 1" + (format == Format::matrix_free ? ", whose inner rows are one stencil" : "");
+    return blocks + " of order 1" +
+           (format != Format::matrix_free ? ""
+            : mesh.label_cells > 0        ? ", whose cells have labels and k a table"
+                                          : ", whose inner rows are one stencil");
   if (route == Route::lattices)
     return (division.ranks > 1 ? "pieces of the lattices of a refined mesh, order " : "the lattices of a refined mesh, order ") +
            order;
@@ -231,8 +234,8 @@ MatrixShape shape_of(RunConfig const& config, MeshSummary const& mesh, Division 
     shape.n_cells = mesh.cells;
     shape.order = config.problem.order;
   }
-  if (is_box_in(Format::matrix_free, config, mesh, division) && first_of(obstacles, Route::box) == nullptr &&
-      !solver_needs_entries(config)) {
+  if (mesh.stencil_faces > 0 && is_box_in(Format::matrix_free, config, mesh, division) &&
+      first_of(obstacles, Route::box) == nullptr && !solver_needs_entries(config)) {
     shape.n_cells = mesh.cells;
     shape.order = 1;
     shape.stencil_faces = mesh.stencil_faces;

@@ -234,8 +234,10 @@ FormatChoice format_of(RunConfig const& config, AssemblyPlan const& plan, Larges
     shape.n_cells = mesh.cells;
     shape.order = config.problem.order;
     shape.stencil_faces = mesh.stencil_faces;
+    shape.label_cells = plan.route == Route::box ? mesh.label_cells : 0;
   }
-  for (std::int64_t* const count : {&shape.n_rows, &shape.nnz, &shape.n_lattices, &shape.n_cells, &shape.stencil_faces})
+  for (std::int64_t* const count :
+       {&shape.n_rows, &shape.nnz, &shape.n_lattices, &shape.n_cells, &shape.stencil_faces, &shape.label_cells})
     *count = part.share_of(*count);
   FormatChoice choice =
       choose_format(shape, config.matrix.format_options(), plan.backend, forecast_of(config.matrix, config.solver, mesh.dofs));
@@ -293,8 +295,9 @@ MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
   std::int64_t surface = 0;  // values of the conditions at nodes or Gauss points of faces
   for (std::size_t d = 0; d < 3; ++d)
     surface += 2 * 8 * (cells[d] + 1) * (cells[(d + 1) % 3] + 1);
-  std::int64_t const peak = BoxSystem::peak_bytes(cells, part.whole.varying_fields, format, backend) + surface,
-                     kept = BoxSystem::peak_bytes(cells, 0, format, backend) - 8 * part.around + surface;
+  bool const labels = part.whole.mesh.label_cells > 0;
+  std::int64_t const peak = BoxSystem::peak_bytes(cells, part.whole.varying_fields, format, backend, labels) + surface,
+                     kept = BoxSystem::peak_bytes(cells, 0, format, backend, labels) - 8 * part.around + surface;
   if (part.is_whole)
     return of_elements(peak, kept, 0, backend);
   // The block of own nodes is cut out of that of the cells around, with its right-hand side. A row of the rim has 9 couplings with
@@ -424,10 +427,13 @@ ExpectedSystem system_of(RunConfig const& config, FormatChoice const& choice, La
   system.nnz = part.entries;
   system.bytes_per_product = estimate_of(choice, choice.format).bytes_per_product;
   system.has_csr = part.is_whole && csr;
-  system.is_stencil = choice.format == Format::matrix_free && part.whole.mesh.stencil_faces > 0 && plan.route != Route::cells;
-  system.has_stencil_levels = std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
-    return condition.type == assembly::BoundaryType::robin;
-  });
+  system.is_stencil = choice.format == Format::matrix_free && plan.route != Route::cells &&
+                      (part.whole.mesh.stencil_faces > 0 || part.whole.mesh.label_cells > 0);
+  system.from_labels = system.is_stencil && part.whole.mesh.label_cells > 0;
+  system.has_stencil_levels = part.whole.mesh.stencil_faces > 0 &&
+                              std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
+                                return condition.type == assembly::BoundaryType::robin;
+                              });
   if (!part.is_whole)
     system.rows_of_all = part.whole.mesh.dofs;
   if (part.blocks) {

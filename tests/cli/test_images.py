@@ -246,14 +246,34 @@ def test_an_image_of_layers_is_a_box_with_regions(poisson, words):
 
 
 @pytest.mark.parametrize("direction", [0, 1, 2])
-def test_laminates_are_exact(poisson, direction):
+@pytest.mark.parametrize("format", ["half_cds", "matrix_free"])
+def test_laminates_are_exact(poisson, direction, format):
     """In series the resistances add up, in parallel the conductances."""
     values = np.zeros((6, 6, 6), int)
     values[tuple(slice(2, None) if d == direction else slice(None) for d in range(3))] = 1
     mesh = write_raw(poisson.directory / "scan.raw", values) | {"spacing": 0.5, "names": {0: "a", 1: "b"}}
-    run(poisson, mesh, coefficient={"a": "2", "b": "8"})
+    run(poisson, mesh, "--set", f"matrix.format={format}", coefficient={"a": "2", "b": "8"})
     k = 1 / (1 / 3 / 2 + 2 / 3 / 8) if direction == 0 else 2 / 3 + 2 * 8 / 3
     assert poisson.record()["quantities"]["flux.1"] == pytest.approx(-k * 9 / 3, rel=1e-10)
+
+
+@pytest.mark.parametrize("coefficient", [{0: "1", 1: "1000", 2: "3"}, {0: ["1", "2", "3"], 1: "1e6", 2: ["5", "1", "1"]}], ids=["scalar", "three"])
+def test_one_byte_a_cell(poisson, coefficient):
+    """matrix_free multiplies from labels: the solution, the flux and the iterations are those of half_cds."""
+    shape = (20, 24, 16)
+    mesh = write_raw(poisson.directory / "scan.raw", labels(2, shape, seed=5)) | {"spacing": 0.5, "names": {0: "a", 1: "b", 2: "c"}}
+    of_names = {"abc"[label]: k for label, k in coefficient.items()}
+    for format in ("half_cds", "matrix_free"):
+        run(poisson, mesh, "--set", f"matrix.format={format}", "--set", "solver.preconditioner=multigrid", output=format, coefficient=of_names)
+    stored, free = poisson.record("half_cds"), poisson.record("matrix_free")
+    cells = shape[0] * shape[1] * shape[2]
+    assert free["matrix"]["format"] == "matrix_free" and cells < free["matrix"]["bytes"] < cells + 1000
+    assert free["solver"]["residual_true"] < 2e-12 and abs(free["solver"]["iterations"] - stored["solver"]["iterations"]) <= 1
+    assert free["nnz"] == stored["nnz"]
+    assert free["quantities"]["flux.1"] == pytest.approx(stored["quantities"]["flux.1"], rel=1e-9)
+    assert np.allclose(point_data(poisson.directory / "matrix_free"), point_data(poisson.directory / "half_cds"), rtol=0, atol=1e-9)
+    r = poisson("check", "matrix_free.yaml", "--set", "matrix.format=matrix_free", "--backend", "cpu")
+    assert "whose cells have labels and k a table" in r.stdout
 
 
 @with_ranks

@@ -52,7 +52,9 @@ struct Row {
 };
 
 std::string const half_cds = "matrix.format=half_cds", matrix_free = "matrix.format=matrix_free",
-                  varies = "problem.coefficient=1 + x", order_2 = "problem.element.order=2", order_3 = "problem.element.order=3";
+                  varies = "problem.coefficient=1 + x", order_2 = "problem.element.order=2", order_3 = "problem.element.order=3",
+                  in_two = "problem.mesh.regions=[{name: core, where: x < 0.5}]",
+                  by_region = "problem.coefficient={core: '1', default: '2'}";
 
 TEST(AssemblyPlan, OfBoxes) {
   std::vector<Row> const table{
@@ -90,11 +92,27 @@ TEST(AssemblyPlan, OfBoxes) {
        {matrix_free, "problem.mesh.regions=[{name: core, where: x < 0.5}]", "problem.source={core: '1', default: '0'}"},
        Route::box,
        Format::matrix_free},
+      {1, "[8, 8, 8]", {matrix_free, in_two, by_region}, Route::box, Format::matrix_free},
       {1,
        "[8, 8, 8]",
-       {matrix_free, "problem.mesh.regions=[{name: core, where: x < 0.5}]", "problem.coefficient={core: '1', default: '2'}"},
+       {matrix_free, in_two, "problem.coefficient={core: '1', default: ['2', '3', '4']}"},
+       Route::box,
+       Format::matrix_free},
+      {1, "[8, 8, 8]", {half_cds, in_two, by_region}, Route::box, Format::half_cds},
+      {1, "[8, 8, 8]", {in_two, by_region}, Route::box, Format::half_cds},
+      {1,
+       "[8, 8, 8]",
+       {matrix_free, in_two, "problem.coefficient={core: '1 + x', default: '2'}"},
        Route::cells,
        Format::matrix_free},
+      {1,
+       "[8, 8, 8]",
+       {matrix_free, in_two, by_region, "problem.boundary=[{ids: all, type: robin, alpha: '1', value: '0'}]"},
+       Route::cells,
+       Format::matrix_free},
+      {1, "[8, 8, 8]", {matrix_free, in_two, by_region, "problem.mesh.growth=[1.1, 1, 1]"}, Route::cells, Format::matrix_free},
+      {1, "[1, 8, 8]", {matrix_free, in_two, by_region}, Route::cells, Format::matrix_free},
+      {3, "[8, 8, 8]", {matrix_free, in_two, by_region}, Route::cells, Format::matrix_free},
   };
   for (Row const& row : table) {
     AssemblyPlan const plan = plan_of_box(row.ranks, row.mesh, row.sets);
@@ -173,6 +191,8 @@ TEST(AssemblyPlan, TellsWhy) {
             "matrix_free, as it is stored (blocks of a box of order 1, whose inner rows are one stencil)");
   EXPECT_EQ(plan_of_box(8, "[2, 2, 2]", {matrix_free}).text(),
             "matrix_free, as it is stored (every cell by itself, order 1; the blocks of 8 ranks are too thin for a stencil)");
+  EXPECT_EQ(plan_of_box(1, "[8, 8, 8]", {matrix_free, in_two, by_region}).text(),
+            "matrix_free, as it is stored (a box of order 1, whose cells have labels and k a table)");
   EXPECT_EQ(plan_of_box(8, "[2, 2, 2]", {half_cds}).text(), "csr (the blocks of 8 ranks are too thin for half_cds)");
   EXPECT_EQ(plan_of_box(1, "[1, 8, 8]", {half_cds}).text(), "csr (the box has fewer than two cells in a direction)");
   EXPECT_EQ(plan_of_box(1, "[8, 8, 8]", {half_cds, "matrix.conversion=host"}).text(),
