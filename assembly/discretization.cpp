@@ -173,12 +173,26 @@ bool has_source_on_host(ProblemData const& data) {
          std::any_of(data.sources.begin(), data.sources.end(), [](auto const& f) { return !f.is_code(); });
 }
 
-/// Whether gpu/elements takes these coefficients and conditions, on a box of elements of order 1 whose sides have the ids.
 bool has_robin(ProblemData const& data) {
   return std::ranges::any_of(data.boundary, [](BoundaryData const& condition) { return condition.type == BoundaryType::robin; });
 }
-bool is_for_box_elements(ProblemData const& data) {
-  return !data.has_periodic_boundaries() && data.inner_of.empty() &&
+/// Whether gpu/elements joins the sides of a periodic condition on a box of these cells: opposite faces, with a number for the
+/// jump, and so many cells between them that nodes on both sides of one are different ones.
+bool wraps_around(BoundaryData const& condition, std::array<std::int64_t, 3> const& cells) {
+  if (condition.sides.size() != 2 || condition.map || !condition.value.is_constant())
+    return false;
+  unsigned const a = std::min(condition.sides[0], condition.sides[1]), b = std::max(condition.sides[0], condition.sides[1]);
+  return a % 2 == 0 && b == a + 1 && b < 6 && cells[a / 2] >= 3;
+}
+
+/// Whether gpu/elements takes these coefficients and conditions, on a box of elements of order 1 and these cells, whose sides have
+/// the ids.
+bool is_for_box_elements(ProblemData const& data, std::array<std::int64_t, 3> const& cells) {
+  return data.inner_of.empty() &&
+         std::all_of(data.boundary.begin(), data.boundary.end(),
+                     [&](BoundaryData const& condition) {
+                       return condition.type != BoundaryType::periodic || wraps_around(condition, cells);
+                     }) &&
          std::all_of(data.coefficients.begin(), data.coefficients.end(), [](Coefficient const& k) { return k.is_diagonal(); }) &&
          std::all_of(data.boundary.begin(), data.boundary.end(),
                      [](BoundaryData const& condition) { return condition.value.is_code() && condition.alpha.is_code(); });
@@ -221,11 +235,16 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
       inner *= cells - 1;
     mesh.stencil_faces = inner > 0 ? mesh.dofs - inner : 0;
   }
-  mesh.box_for_elements =
-      counts.box && spec.order == 1 && !mesh.only_csr && spec.mesh.boundaries.empty() && is_for_box_elements(data);
+  mesh.box_for_elements = counts.box && spec.order == 1 && !mesh.only_csr && spec.mesh.boundaries.empty() &&
+                          is_for_box_elements(data, counts.box->cells);
+  for (BoundaryData const& condition : data.boundary)
+    if (mesh.box_for_elements && condition.type == BoundaryType::periodic)
+      mesh.wraps_around[condition.sides[0] / 2] = true;
+  if (mesh.box_for_elements && mesh.periodic)
+    mesh.n_diagonals = count_box_diagonals(*counts.box, spec.order);
   std::size_t const most_labels = mesh.material_ids.size() + spec.mesh.regions.size();
-  if (mesh.box_for_elements && counts.box->has_equal_cells() && data.constant_coefficient() && data.diagonal_code() &&
-      has_coefficient_on_host(data) && most_labels <= BoxProblem::most_materials && !has_robin(data))
+  if (mesh.box_for_elements && !data.has_periodic_boundaries() && counts.box->has_equal_cells() && data.constant_coefficient() &&
+      data.diagonal_code() && has_coefficient_on_host(data) && most_labels <= BoxProblem::most_materials && !has_robin(data))
     mesh.label_cells = mesh.cells;
   estimate.boundary_faces = counts.boundary_faces;
   estimate.constant_k = data.constant_coefficient();
@@ -781,7 +800,7 @@ BoxProblem::PlaneValues values_in_planes(Space const& space, ProblemData const& 
 std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
   Space const& space = impl_->space;
   ProblemData const& data = impl_->data;
-  if (!space.box || !space.sides_have_ids || !is_for_box_elements(data))
+  if (!space.box || !space.sides_have_ids || !is_for_box_elements(data, space.box->cells))
     return std::nullopt;
   unsigned const material = *space.material_ids.begin();
   BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, data.source(material).code(), {}};
@@ -828,6 +847,12 @@ std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
     }
     std::size_t const index = data.boundary_of.at(face);
     BoundaryData const& condition = data.boundary[index];
+    if (condition.type == BoundaryType::periodic) {
+      // u at the second side is u at the first one and the value.
+      double const value = face % 2 == 0 ? 0 : condition.value.finite(space.box->origin, "the value");
+      problem.faces[face] = {Type::periodic, 0, {Instruction(Op::constant, condition.sides[1] == face ? value : -value)}, {}};
+      continue;
+    }
     problem.faces[face] = {condition.type == BoundaryType::dirichlet ? Type::dirichlet
                            : condition.type == BoundaryType::neumann ? Type::neumann
                                                                      : Type::robin,

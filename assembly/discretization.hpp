@@ -43,7 +43,9 @@ struct MeshSummary {
   std::int64_t lattice_nodes = 0;  ///< nodes a side of a lattice
   /// It is assembled into CSR only: with more Gauss points than order + 1, or on curved cells of a higher order than the elements'.
   bool only_csr = false;
-  int gauss_points = 2;            ///< of the assembly, in each direction
+  int gauss_points = 2;  ///< of the assembly, in each direction
+  /// Of a box for gpu/elements: directions in which it repeats itself, since its sides there are periodic.
+  std::array<bool, 3> wraps_around{};
   bool box_for_elements = false;   ///< box_problem gives this problem to gpu/elements, as far as the key paths tell
   std::int64_t stencil_faces = 0;  ///< of a box whose inner rows are one stencil (order 1, constant k): nodes on its faces; else 0
   /// The cells of a box of equal cells of order 1 whose k is constant in each of 255 materials or less, without Robin boundaries:

@@ -31,6 +31,34 @@ bool solver_needs_entries(RunConfig const& config) {
   return needs_csr(config.solver.preconditioner) && config.solver.preconditioner != PreconditionerKind::multigrid;
 }
 
+/// Unknowns that multigrid leaves to aggregation at most, without regard to how many there are.
+constexpr double few_unknowns = 65536;
+
+/// Whether a box with periodic sides has levels of multigrid that are boxes, as long as cells are even in number, and leaves few
+/// unknowns to aggregation.
+bool has_periodic_levels(RunConfig const& config, MeshSummary const& mesh) {
+  auto cells = config.problem.mesh.refined_cells();
+  auto const may_halve = [&] {
+    bool all = true;
+    for (std::size_t d = 0; d < 3; ++d)
+      all = all && (!mesh.wraps_around[d] || cells[d] % 2 == 0);
+    return all;
+  };
+  auto const unknowns = [&] {
+    return static_cast<double>(cells[0]) * static_cast<double>(cells[1]) * static_cast<double>(cells[2]);
+  };
+  double const all = unknowns();
+  while (unknowns() > few_unknowns && may_halve())
+    for (std::int64_t& n : cells)
+      n = std::max<std::int64_t>(n / 2, 1);
+  return unknowns() <= std::max(few_unknowns, all / 7);
+}
+
+/// Whether BoxSystem joins the periodic sides of a box.
+bool joins_sides(RunConfig const& config, MeshSummary const& mesh, Division const& division) {
+  return division.ranks == 1 && (!may_take_multigrid(config) || has_periodic_levels(config, mesh));
+}
+
 /// Whether BoxSystem makes this format of every rank's block.
 bool is_box_in(Format format, RunConfig const& config, MeshSummary const& mesh, Division const& division) {
   if (!mesh.box_for_elements || config.problem.order != 1 || !BoxSystem::fits(division.fewest_cells) ||
@@ -42,6 +70,8 @@ bool is_box_in(Format format, RunConfig const& config, MeshSummary const& mesh, 
                                  [](std::int64_t nodes) { return nodes >= 3; });
   // A rank that has all cells of several ranks would itself make its right-hand side orthogonal to constants.
   bool const shared = division.ranks == 1 || division.with_cells > 1;
+  if (mesh.periodic && !joins_sides(config, mesh, division))
+    return false;
   return thick && shared && (format == Format::half_cds || mesh.stencil_faces > 0 || (mesh.label_cells > 0 && division.ranks == 1));
 }
 
@@ -119,7 +149,8 @@ std::string why_of(Route route, Format format, RunConfig const& config, MeshSumm
     return blocks + " of order 1" +
            (format != Format::matrix_free ? ""
             : mesh.label_cells > 0        ? ", whose cells have labels and k a table"
-                                          : ", whose inner rows are one stencil");
+                                          : ", whose inner rows are one stencil") +
+           (mesh.periodic ? ", whose periodic sides are joined" : "");
   if (route == Route::lattices)
     return (division.ranks > 1 ? "pieces of the lattices of a refined mesh, order " : "the lattices of a refined mesh, order ") +
            order;
@@ -143,6 +174,10 @@ std::string why_csr(RunConfig const& config, MeshSummary const& mesh, Division c
     return obstacle->why;
   if (config.problem.order > 1)
     return "half_cds is assembled for order 1 alone";
+  if (mesh.box_for_elements && mesh.periodic && division.ranks > 1)
+    return "several ranks join periodic boundaries in it";
+  if (mesh.box_for_elements && mesh.periodic && !joins_sides(config, mesh, division))
+    return "multigrid on a box needs an even number of cells between periodic sides";
   if (mesh.box_for_elements)
     return division.ranks > 1 ? "the blocks of " + std::to_string(division.ranks) + " ranks are too thin for half_cds"
                               : "the box has fewer than two cells in a direction";

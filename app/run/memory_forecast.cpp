@@ -71,7 +71,7 @@ LargestPart whole_mesh(assembly::Estimate const& whole, RunConfig const& config)
   part.cells = whole.mesh.cells;
   part.boundary_faces = whole.boundary_faces;
   part.entries = whole.entries;
-  if (whole.mesh.lexicographic)
+  if (whole.mesh.lexicographic || whole.mesh.box_for_elements)
     part.box_cells = config.problem.mesh.refined_cells();
   part.layout = whole.layout;
   part.making_mesh = memory.making_mesh;
@@ -290,6 +290,32 @@ MatrixMemory of_elements(std::int64_t peak, std::int64_t kept, std::int64_t prob
   return result;
 }
 
+/// Whether the run has a box that repeats itself, whose sides gpu/elements joins.
+bool has_joined_sides(LargestPart const& part, AssemblyPlan const& plan) {
+  return part.is_whole && plan.route == Route::box && part.whole.mesh.periodic;
+}
+/// That box.
+RankBlocks repeated_box(LargestPart const& part) {
+  RankBlocks box;
+  for (std::size_t d = 0; d < 3; ++d)
+    box.nodes[d] = part.box_cells[d] + 1;
+  box.periodic = part.whole.mesh.wraps_around;
+  box.own = {box.whole()};
+  return box;
+}
+
+/// Bytes of what joins its sides: couplings, a row of 9 for every ghost, where ghosts come from, and their entries.
+std::int64_t bytes_of_joints(RankBlocks const& box) {
+  NodeBox const own = box.untied(box.whole());
+  NodeBox around = own;
+  for (std::size_t d = 0; d < 3; ++d)
+    if (box.periodic[d]) {
+      around.low[d] -= 1;
+      around.high[d] += 1;
+    }
+  return (9 * 12 + 12 + 3 * 4 + 8 + 16) * (around.size() - own.size());
+}
+
 MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
   std::array<std::int64_t, 3> const& cells = part.box_cells;
   std::int64_t surface = 0;  // values of the conditions at nodes or Gauss points of faces
@@ -298,8 +324,10 @@ MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
   bool const labels = part.whole.mesh.label_cells > 0;
   std::int64_t const peak = BoxSystem::peak_bytes(cells, part.whole.varying_fields, format, backend, labels) + surface,
                      kept = BoxSystem::peak_bytes(cells, 0, format, backend, labels) - 8 * part.around + surface;
-  if (part.is_whole)
-    return of_elements(peak, kept, 0, backend);
+  if (part.is_whole) {
+    std::int64_t const joints = part.whole.mesh.periodic ? bytes_of_joints(repeated_box(part)) : 0;
+    return of_elements(peak + joints, kept + joints, 0, backend);
+  }
   // The block of own nodes is cut out of that of the cells around, with its right-hand side. A row of the rim has 9 couplings with
   // ghosts in CSR.
   std::int64_t const block = (format == Format::half_cds ? 8 * 14 * part.rows : kept) + (9 * 12 + 12) * part.ghosts;
@@ -439,6 +467,12 @@ ExpectedSystem system_of(RunConfig const& config, FormatChoice const& choice, La
   if (part.blocks) {
     system.block_nodes = nodes_of_block(*part.blocks, part.rank);
     system.nodes_of_all = part.blocks->nodes;
+  }
+  if (has_joined_sides(part, plan)) {
+    RankBlocks const blocks = repeated_box(part);
+    system.block_nodes = nodes_of_block(blocks, 0);
+    system.nodes_of_all = blocks.nodes;
+    system.repeats = true;
   }
   bool const on_ranks = plan.route == Route::lattices || (plan.route == Route::cells && config.is_box());
   if (!csr && choice.format == Format::half_cds) {

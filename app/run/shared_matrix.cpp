@@ -1,11 +1,13 @@
 #include "app/run/shared_matrix.hpp"
 
 #include "gpu/core/communicator.hpp"
+#include "gpu/core/csr_entries.hpp"
 #include "gpu/elements/lattice_operator.hpp"
 #include "gpu/exchange/halo.hpp"
 #include "gpu/solvers/true_residual.hpp"
 
 #include <utility>
+#include <vector>
 
 namespace poisson::app {
 
@@ -27,7 +29,7 @@ SharedMatrix::SharedMatrix(Team& team, BlockSystem block, std::vector<RankNeighb
 void SharedMatrix::hold(std::unique_ptr<Matrix> local, SplitRows const& rim, StoredRim of_block,
                         std::shared_ptr<SharedLattices const> lattices) {
   Communicator& ranks = team_.communicator();
-  if (team_.is_alone())
+  if (team_.is_alone() && !is_block_)
     whole_ = std::move(local);
   else if (is_block_)
     part_ = std::make_unique<RankMatrix>(std::move(local), std::move(of_block), rows_.neighbors, ranks);
@@ -41,6 +43,22 @@ RankRows SharedMatrix::rows() const {
   if (auto const* const shared = dynamic_cast<LatticeOperator const*>(&local()); shared != nullptr && shared->is_shared())
     return {rows_.neighbors, std::make_shared<CsrMatrix const>(shared->own_rows())};
   CsrMatrix own = local().to_csr();
+  if (part_ != nullptr && !part_->own_columns().empty()) {
+    HostVector<std::int32_t> const rim = part_->rim();
+    CsrMatrix couplings = part_->couplings();
+    std::vector<MatrixEntry> entries;
+    entries.reserve(static_cast<std::size_t>(own.nnz() + couplings.nnz()));
+    for_entries(own, [&](std::int64_t row, std::int32_t column, double value) { entries.push_back({row, column, value}); });
+    std::int64_t const n_ghosts = part_->n_ghosts();
+    for_entries(couplings, [&](std::int64_t row, std::int32_t column, double value) {
+      bool const is_own = column >= n_ghosts;
+      entries.push_back({rim[static_cast<std::size_t>(row)],
+                         is_own ? part_->own_columns()[static_cast<std::size_t>(column - n_ghosts)]
+                                : static_cast<std::int32_t>(own.n_rows + column),
+                         value});
+    });
+    return {rows_.neighbors, std::make_shared<CsrMatrix const>(csr_of_entries(own.n_rows, own.n_rows + n_ghosts, entries))};
+  }
   if (rows_.neighbors.empty())
     return {{}, std::make_shared<CsrMatrix const>(std::move(own))};
   if (!is_block_)
@@ -56,7 +74,10 @@ Field SharedMatrix::true_residual(Field const& b, FieldPair const& solution) con
   if (part_ != nullptr) {
     Communicator& ranks = team_.communicator();
     Context& context = local().context();
-    auto const extend = [&](Field const& own) { return Field(with_ghosts(context, ranks, rows_.neighbors, own.on(context))); };
+    auto const extend = [&](Field const& own) {
+      return Field(is_block_ ? part_->with_columns(own.on(context))
+                             : with_ghosts(context, ranks, rows_.neighbors, own.on(context)));
+    };
     all.high = extend(solution.high);
     if (any_of_ranks(ranks, !solution.low.empty()))
       all.low = extend(solution.low);

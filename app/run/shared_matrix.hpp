@@ -53,16 +53,17 @@ private:
   SplitRows rim_;  ///< then, of lattices, the rim's rows, and the whole of them
   CsrMatrix rim_rows_;
   bool is_block_ = false;             ///< of a box
-  std::unique_ptr<Matrix> whole_;     ///< of a rank without others
+  std::unique_ptr<Matrix> whole_;     ///< of a rank without others, but for boxes that repeat themselves
   std::unique_ptr<RankMatrix> part_;  ///< else
 };
 
 /// A matrix in its format, with what was decided about it, and what was made of it.
 struct StoredMatrix {
   SharedMatrix matrix;
-  std::shared_ptr<RankBlocks const> blocks{};  ///< of ranks that share a box of order 1: who has which nodes; else null
-  std::optional<FormatChoice> choice{};        ///< that `auto` made
-  Format format{};                             ///< of most of its rows
+  /// Of ranks that share a box of order 1, and of one that repeats itself: who has which nodes; else null.
+  std::shared_ptr<RankBlocks const> blocks{};
+  std::optional<FormatChoice> choice{};  ///< that `auto` made
+  Format format{};                       ///< of most of its rows
   // Where it serves later cases:
   std::string text{};  ///< matrix_text of the case it is of
   Route route{};       ///< of its AssemblyPlan, as is

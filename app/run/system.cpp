@@ -33,8 +33,10 @@ System::System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan p
   sum_sources();
   if (mesh.pure_neumann ? *mesh.pure_neumann : !any_of_ranks(ranks, anchored_))
     make_compatible();
-  holds_an_unknown_ = pure_neumann() && has_ties_;
-  if (holds_an_unknown_)
+  holds_an_unknown_ = pure_neumann() && (has_ties_ || ties_of_box_);
+  if (holds_an_unknown_ && ties_of_box_)  // gpu/elements holds it in the matrix
+    context_().set_zero(b_.change_on(context_()).data(), sizeof(double));
+  else if (holds_an_unknown_)
     hold_first_unknown(mesh_, team_, rows_, b_);
   // While a device solves the host has time for it.
   check_source(plan_.route != Route::csr && plan_.backend == Backend::cuda);
@@ -143,8 +145,8 @@ void System::make_compatible() {
     if (has_exact)
       mesh_.own->set_mean_of_exact(exact.mean());
   });
-  if (has_ties_)
-    restrict_to_free(mesh_, team_, weights_of_free);
+  if ((has_ties_ || ties_of_box_) && !weights_of_free.empty())
+    fold(weights_of_free);
   if (!any_of_ranks(ranks, is_shifted))
     subtract_constant_source(b_.change_on_host(), weights_of_free);
 }
@@ -173,7 +175,11 @@ HostVector<double> System::weights() const {
 }
 
 void System::store(SystemSolver& solver) {
-  auto const blocks = plan_.has_box_levels && mesh_.box ? std::make_shared<RankBlocks const>(mesh_.box->node_blocks()) : nullptr;
+  std::shared_ptr<RankBlocks const> blocks;
+  if (plan_.has_box_levels && mesh_.box)
+    blocks = std::make_shared<RankBlocks const>(mesh_.box->node_blocks());
+  else if (ties_of_box_)
+    blocks = std::make_shared<RankBlocks const>(*ties_of_box_);
   if (block_)
     solver.adopt(std::move(*block_), std::move(rows_.neighbors), blocks, lattices_, plan_.choice);
   else
@@ -249,12 +255,41 @@ RankNestedProvider System::nested_spaces() const {
   };
 }
 
+template <class Action>
+void System::for_tied(Action const& action) const {
+  if (!ties_of_box_)
+    return;
+  NodeBox const whole = ties_of_box_->whole();
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (!ties_of_box_->periodic[d])
+      continue;
+    NodeBox side = whole;
+    side.low[d] = whole.high[d] - 1;
+    for (std::size_t e = 0; e < d; ++e)  // nodes that an earlier direction ties are there already
+      side.high[e] -= ties_of_box_->periodic[e] ? 1 : 0;
+    side.for_all([&](std::array<std::int64_t, 3> const& node) {
+      std::int64_t const tied = whole.index(node);
+      action(static_cast<std::size_t>(tied), static_cast<std::size_t>(ties_of_box_->root(tied)));
+    });
+  }
+}
+
+void System::fold(HostVector<double>& f) const {
+  if (!ties_of_box_)
+    return restrict_to_free(mesh_, team_, f);
+  for_tied([&](std::size_t tied, std::size_t root) {
+    f[root] += f[tied];
+    f[tied] = 0;
+  });
+}
+
 HostVector<double> System::fixed_around() const {
   HostVector<double> fixed(mesh_.n_around(), 0.0);
   if (elements_ != nullptr) {  // which unknowns have Dirichlet values shows when they are set
     std::fill(fixed.begin(), fixed.end(), std::numeric_limits<double>::quiet_NaN());
     elements_->set_dirichlet(fixed);
     std::transform(fixed.begin(), fixed.end(), fixed.begin(), [](double value) { return std::isnan(value) ? 0.0 : 1.0; });
+    for_tied([&](std::size_t tied, std::size_t) { fixed[tied] = 1; });
   } else if (mesh_.around) {
     std::copy(constraints_.mask().begin(), constraints_.mask().end(), fixed.begin() + first_constrained_);
   }
@@ -271,7 +306,7 @@ HostVector<double> System::fixed_rows() const {
 std::unique_ptr<ElementSolution> System::element_solution() {
   if (mesh_.own == nullptr)
     return nullptr;
-  if (mesh_.whole.box_for_elements)
+  if (mesh_.whole.box_for_elements && !mesh_.whole.periodic)
     if (BoxProblem const problem = problem_of_box(); problem.materials || mesh_.whole.material_ids.size() == 1)
       return std::make_unique<BoxSolution>(context_(), problem);
   if (asks_host_about(config_, mesh_.whole, plan_))
@@ -309,7 +344,7 @@ Field System::residual(FieldPair const& u) const {
     return Field(std::move(r));
   }
   if (mesh_.whole.periodic)
-    restrict_to_free(mesh_, team_, r);
+    fold(r);
   HostVector<double> const fixed = mesh_.of_own_rows(fixed_around());
   for (std::size_t i = 0; i < r.size(); ++i)
     if (fixed[i] != 0)
@@ -348,6 +383,7 @@ void System::correct(Field const& correction, double sign, FieldPair& u) const {
           sum += weight * d[static_cast<std::size_t>(free)];
         values[static_cast<std::size_t>(i)] = sum;
       }
+  for_tied([&](std::size_t tied, std::size_t root) { values[tied] = values[root]; });
   if (pure_neumann())
     subtract_mean(values);
   add(all, sign, u, true);
@@ -356,7 +392,7 @@ void System::correct(Field const& correction, double sign, FieldPair& u) const {
 Field System::around_of_rows(Field x) const {
   if (mesh_.is_whole())
     return x;
-  bool const tied = mesh_.whole.periodic;
+  bool const tied = mesh_.whole.periodic && !ties_of_box_;
   Context& context = context_();
   Array<double> all = with_ghosts(context, team_.communicator(), tied ? neighbors_ : mesh_.neighbors, x.on(context));
   if (mesh_.places.block() == nullptr && !tied)
@@ -386,10 +422,13 @@ Field System::reconstruct(Field x) const {
     for (std::size_t i = 0; i < offsets_.size(); ++i)
       values[i] += offsets_[i];
   }
-  if (elements_ != nullptr)
-    elements_->set_dirichlet(u.change_on(elements_->context()).data());
-  else if (mesh_.around)
+  if (elements_ != nullptr) {
+    double* const values = u.change_on(elements_->context()).data();
+    elements_->set_dirichlet(values);
+    elements_->set_tied(values);
+  } else if (mesh_.around) {
     set_constrained(u);
+  }
   if (pure_neumann())
     subtract_mean(u.change_on_host());
   return u;

@@ -10,6 +10,7 @@
 #include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/lattice_problem.hpp"
+#include "gpu/core/node_box.hpp"
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/core/shared_lattices.hpp"
 #include "gpu/elements/block_system.hpp"
@@ -132,6 +133,11 @@ private:
   [[nodiscard]] HostVector<double> weights() const;
   /// The values at the unknowns around, from those of own rows; tied ones get those that they are tied to.
   [[nodiscard]] Field around_of_rows(Field x) const;
+  /// C^T f of values f at own rows, with the C of periodic boundaries. Collective.
+  void fold(HostVector<double>& f) const;
+  /// Calls action(tied, the unknown that it is tied to) where ties_of_box_ tell.
+  template <class Action>
+  void for_tied(Action const& action) const;
   /// 1 for unknowns around that have Dirichlet values, or are tied to others by the constraints; 0 for all others. It is local.
   [[nodiscard]] HostVector<double> fixed_around() const;
 
@@ -161,6 +167,8 @@ private:
   ElementSystem::SourceLattice source_lattice_{};
   std::optional<LoweredProblem> lowered_;  ///< for order_one, where it was at hand
   HostVector<std::uint8_t> fixed_of_box_;  ///< of cells of a box: see OrderOne
+  /// Of a box that repeats itself, and was assembled by gpu/elements on one rank.
+  std::optional<RankBlocks> ties_of_box_;
   // These are about periodic boundaries on several ranks: see TiedRows.
   bool has_ties_ = false;  ///< some rank has
   std::vector<RankNeighbor> neighbors_;

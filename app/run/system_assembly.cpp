@@ -169,6 +169,15 @@ void System::assemble_box(Context& context) {
     if (mesh_.is_whole()) {
       b_ = system->take_rhs();
       block_->local = system->take_matrix();
+      block_->rim = system->take_rim();
+      if (mesh_.whole.periodic) {
+        RankBlocks& ties = ties_of_box_.emplace();
+        for (std::size_t d = 0; d < 3; ++d) {
+          ties.nodes[d] = problem.cells[d] + 1;
+          ties.periodic[d] = problem.is_periodic(d);
+        }
+        ties.own = {ties.whole()};
+      }
     } else {
       block_ = take_block(*system, *mesh_.places.block(), context);
       b_ = std::move(block_->rhs);
@@ -178,6 +187,10 @@ void System::assemble_box(Context& context) {
     for (std::size_t face = 0; face < dirichlet.size(); ++face)
       dirichlet[face] = problem.faces[face].type == BoxProblem::Face::Type::dirichlet;
   });
+  if (ties_of_box_) {
+    nnz_ = elements_->nnz();
+    return;
+  }
   // Nodes without a Dirichlet value are a box, too.
   std::array<std::int64_t, 3> nodes = config_.problem.mesh.refined_cells();
   for (std::int64_t& count : nodes)
@@ -195,10 +208,13 @@ void System::add_point_loads() {
     return;
   HostVector<double> const fixed = fixed_around();  // whose rows stay empty
   std::span<double> const b = b_.change_on_host();
-  for (auto const& load : loads)
-    if (auto const place = mesh_.place(static_cast<std::size_t>(load.unknown));
-        place < mesh_.n_rows && fixed[static_cast<std::size_t>(load.unknown)] == 0)
+  for (auto const& load : loads) {
+    auto unknown = static_cast<std::size_t>(load.unknown);
+    if (ties_of_box_)
+      unknown = static_cast<std::size_t>(ties_of_box_->root(load.unknown));
+    if (auto const place = mesh_.place(unknown); place < mesh_.n_rows && fixed[unknown] == 0)
       b[static_cast<std::size_t>(place)] += load.value;
+  }
 }
 
 void System::assemble_lattices(Context& context) {

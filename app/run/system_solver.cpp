@@ -201,9 +201,13 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
   solver.order_one = std::move(order_one);
   solver.element_order = config_.problem.order;
   Communicator& ranks = team_.communicator();
+  solver.blocks = stored_->blocks;
+  if (solver.blocks != nullptr) {
+    solver.box_nodes = {};
+    solver.rows_of_rank = [this] { return NumberedRows{matrix().rows(), {}}; };
+  }
   if (!ranks.is_alone()) {
     solver.ranks = ranks;
-    solver.blocks = stored_->blocks;
     solver.box_nodes = {};
     solver.csr = {};
     solver.rows_of_rank = [this, row_numbers] {

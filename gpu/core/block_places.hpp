@@ -3,12 +3,26 @@
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/node_box.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace poisson {
+
+/// The places around a box of nodes that repeats itself, at which images of its own nodes stand: one box of them for every move by
+/// periods that brings some there. `period`: 0 in directions in which nothing repeats itself.
+[[nodiscard]] inline std::vector<NodeBox> images_around(NodeBox const& own, NodeBox const& around,
+                                                        std::array<std::int64_t, 3> const& period) {
+  std::vector<NodeBox> result;
+  for_moves(period, 1, [&](std::array<std::int64_t, 3> const& times) {
+    NodeBox const image = common(moved(own, period, times), around);
+    if (times != std::array<std::int64_t, 3>{} && image.size() > 0)
+      result.push_back(image);
+  });
+  return result;
+}
 
 /// The rows and ghosts of a rank that has a block of a box, as formulas. `around` are the nodes that its own rows are coupled with,
 /// numbered x fastest. The place of one of them is its row, and for a ghost the number of rows plus that of the ghost: ghosts are

@@ -4,6 +4,7 @@
 #include "gpu/core/field_data.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -20,8 +21,9 @@ struct BoxProblem {
   ExpressionCode source;                    ///< f
 
   struct Face {
-    /// cut: this box is part of a larger one, and what is beyond is left out; `value` is 0.
-    enum class Type { dirichlet, neumann, robin, cut };
+    /// cut: this box is part of a larger one, and what is beyond is left out; `value` is 0. periodic: so is the face on the other
+    /// side, and u on the face with the larger coordinate is u there plus its `value`, a number; that of the other one is 0.
+    enum class Type { dirichlet, neumann, robin, cut, periodic };
     Type type{};
     int rank = 0;          ///< at edges the Dirichlet face of the lowest rank counts
     ExpressionCode value;  ///< u; k du/dn; k du/dn + alpha u
@@ -53,6 +55,7 @@ struct BoxProblem {
   };
   std::optional<Cells> cells_in_sums{};
 
+  [[nodiscard]] bool is_periodic(std::size_t direction) const { return faces[2 * direction].type == Face::Type::periodic; }
   [[nodiscard]] bool has_equal_cells() const { return coordinates[0].empty() && coordinates[1].empty() && coordinates[2].empty(); }
 };
 

@@ -12,7 +12,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace poisson {
@@ -150,7 +153,92 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format,
   double const one = 1;
   one_ = Array<double>(context, std::span<double const>(&one, 1));
   evaluate_faces(problem);
-  assemble(problem, format, with_matrix);
+  for (std::size_t d = 0; d < 3; ++d)
+    if (problem.is_periodic(d)) {
+      block_rim::TiedBox& ties = ties_ ? *ties_ : ties_.emplace();
+      ties.periodic[d] = true;
+      ties.jump[d] = problem.faces[2 * d + 1].value.front().value;
+    }
+  bool jumps = false;
+  if (ties_) {
+    for (std::size_t d = 0; d < 3; ++d) {
+      ties_->nodes[d] = box_.nodes[d];
+      jumps = jumps || ties_->jump[d] != 0;
+    }
+    for (std::size_t face = 0; face < 6; ++face)
+      ties_->dirichlet[face] = box_.faces[face].type == BoxFace::Type::dirichlet;
+    ties_->holds_first = pure_neumann_;
+    tie_values_of_faces();
+  }
+  assemble(problem, format, with_matrix || jumps);
+}
+
+void BoxSystem::set_tied(double* x) const {
+  if (ties_)
+    kernels_for<BlockRimKernels>(context_).set_tied(context_, *ties_, x);
+}
+
+void BoxSystem::tie_values_of_faces() {
+  for (std::size_t f = 0; f < 6; ++f) {
+    if (!ties_->dirichlet[f])
+      continue;
+    std::size_t const normal = f / 2, first = normal == 0 ? 1 : 0, second = normal == 2 ? 1 : 2;
+    double const jump_of_first = ties_->periodic[first] ? ties_->jump[first] : 0,
+                 jump_of_second = ties_->periodic[second] ? ties_->jump[second] : 0;
+    if ((!ties_->periodic[first] && !ties_->periodic[second]) ||
+        (face_values_[f].size() == 0 && jump_of_first == 0 && jump_of_second == 0))
+      continue;
+    std::int64_t const n = box_.nodes[first], m = box_.nodes[second];
+    HostVector<double> values(static_cast<std::size_t>(n * m), 0.0);
+    if (face_values_[f].size() > 0)
+      face_values_[f].download(std::span<double>(values));
+    if (ties_->periodic[first])
+      for (std::int64_t j = 0; j < m; ++j)
+        values[static_cast<std::size_t>(j * n + n - 1)] = values[static_cast<std::size_t>(j * n)] + jump_of_first;
+    if (ties_->periodic[second])
+      for (std::int64_t i = 0; i < n; ++i)
+        values[static_cast<std::size_t>((m - 1) * n + i)] = values[static_cast<std::size_t>(i)] + jump_of_second;
+    face_values_[f] = Array<double>(context_, std::span<double const>(values));
+    box_.faces[f].value = face_values_[f].data();
+  }
+}
+
+void BoxSystem::fold(double* values) {
+  auto const& kernels = kernels_for<BlockRimKernels>(context_);
+  if (values != nullptr) {
+    NodeBox const rows{{}, box_.nodes};
+    NodeBox own = rows, around = rows;
+    std::array<std::int64_t, 3> period{};
+    box_rows::Node first{};
+    for (std::size_t d = 0; d < 3; ++d)
+      if (ties_->periodic[d]) {
+        period[d] = box_.nodes[d] - 1;
+        own.high[d] -= 1;
+        around.low[d] -= 1;
+        first.i[d] = 1;
+      }
+    BlockPlaces const places(around, own, images_around(own, around, period));
+    std::array<bool, 6> dirichlet{};
+    std::copy(std::begin(ties_->dirichlet), std::end(ties_->dirichlet), dirichlet.begin());
+    rim_.formulas = BlockRim(places, dirichlet, rows);
+    for (BlockPlaces::Ghosts const& ghosts : places.ghosts())
+      ghosts.nodes.for_all([&](std::array<std::int64_t, 3> const& node) {
+        box_rows::Node const root = ties_->root({{node[0], node[1], node[2]}});
+        rim_.own_columns.push_back(static_cast<std::int32_t>(ties_->row(root)));
+      });
+    std::int64_t const n = rim_.formulas.size(), n_couplings = rim_.formulas.n_couplings();
+    rim_.rows = Array<std::int32_t>(context_, n);
+    Array<std::int64_t> row_ptr(context_, n + 1);
+    Array<std::int32_t> columns(context_, n_couplings);
+    Array<double> entries(context_, n_couplings);
+    LowestFailure not_finite(context_);
+    kernels.fill(context_, rim_.formulas, block_rim::FoldedRows(*ties_, values, first),
+                 {rim_.rows.data(), row_ptr.data(), columns.data(), entries.data()}, not_finite.data());
+    rim_.couplings =
+        std::make_unique<Csr>(context_, std::ssize(rim_.own_columns), std::move(row_ptr), std::move(columns), std::move(entries));
+    rim_.row_not_finite = not_finite.found();
+  }
+  kernels.fold(context_, *ties_, values, rhs_.data());
 }
 
 FieldSums BoxSystem::integrals(double const* values, std::array<Array<double>, 3> const& weights,
@@ -200,6 +288,10 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
   using Type = BoxProblem::Face::Type;
   bool is_cut = false;
   for (int face = 0; face < 6; ++face) {
+    if (problem.faces[static_cast<std::size_t>(face)].type == Type::periodic) {
+      box_.faces[static_cast<std::size_t>(face)].type = BoxFace::Type::neumann;  // as long as it is not joined to the other side
+      continue;
+    }
     auto const f = static_cast<std::size_t>(face);
     BoxProblem::Face const& condition = problem.faces[f];
     auto const d = static_cast<std::size_t>(face / 2);
@@ -385,6 +477,16 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
     free[face / 2] -= box_.faces[face].type == BoxFace::Type::dirichlet ? 1 : 0;
   std::int64_t const free_nodes = free[0] * free[1] * free[2];
   nnz_ = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + n - free_nodes;
+  if (ties_) {
+    fold(values.size() > 0 ? values.data() : nullptr);
+    std::int64_t entries = 1, untied = 1;  // of free nodes that are not tied
+    for (std::size_t d = 0; d < 3; ++d) {
+      std::int64_t const m = free[d] - (ties_->periodic[d] ? 1 : 0);
+      entries *= ties_->periodic[d] ? 3 * m : 3 * m - 2;
+      untied *= m;
+    }
+    nnz_ = entries + n - untied;
+  }
   if (!with_matrix)
     return;
   if (format == Format::half_cds)

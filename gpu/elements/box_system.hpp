@@ -3,11 +3,14 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/box_problem.hpp"
 #include "gpu/elements/element_system.hpp"
+#include "gpu/formats/stored_rim.hpp"
+#include "gpu/kernels/block_rim.hpp"
 #include "gpu/kernels/box_elements.hpp"
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace poisson {
@@ -36,16 +39,27 @@ public:
 
   [[nodiscard]] std::int64_t n_rows() const { return box_.n_rows(); }
   [[nodiscard]] BoxElements const& box() const { return box_; }  ///< its nodes, and the conditions on its faces
+  /// Gives the rows away that ties couple with others, in a box that repeats itself. The matrix is the block of all rows then:
+  /// those of tied nodes keep their diagonal entry alone, and their right-hand side is 0. Where a constant may be added to u the
+  /// first node is held: its row and column keep the diagonal entry. Its right-hand side, as those of others, sums to 0 with them:
+  /// the caller sets it to 0 at last.
+  [[nodiscard]] StoredRim take_rim() { return std::move(rim_); }
   /// Whether a condition here fixes the constant; where there are cuts, one of the larger box may.
   [[nodiscard]] bool anchored() const { return anchored_; }
   using ElementSystem::set_dirichlet;
   void set_dirichlet(double* x) const override { kernels_.set_dirichlet(context_, box_, x); }
+  /// Writes values at tied nodes into x, from those at the others. Values of Dirichlet are there.
+  void set_tied(double* x) const override;
 
 private:
   void evaluate_faces(BoxProblem const& problem);
   void make_half_cds(Array<double> values);
   /// The operator from the materials of cells.
   [[nodiscard]] std::unique_ptr<Matrix> operator_of_materials(BoxProblem const& problem) const;
+  /// Joins the sides of a box that repeats itself.
+  void fold(double* values);
+  /// Makes Dirichlet values of tied nodes those of the others, and the jump.
+  void tie_values_of_faces();
   void assemble(BoxProblem const& problem, Format format, bool with_matrix);
   /// Adds the lines of these planes of cells to source_lattice_.
   void add_lattice(BoxProblem const& problem, std::int64_t first_plane, std::int64_t count);
@@ -69,6 +83,8 @@ private:
   std::array<Array<double>, 6> face_values_, face_alphas_;
   LowestFailure failed_;
   bool anchored_ = false;
+  std::optional<block_rim::TiedBox> ties_;
+  StoredRim rim_;
 };
 
 }  // namespace poisson

@@ -50,6 +50,8 @@ public:
   virtual void set_dirichlet(double* x) const = 0;
   /// Writes them into host memory.
   void set_dirichlet(std::span<double> x) const;
+  /// Writes the values at unknowns that are tied to others, from those at these, where there are such.
+  virtual void set_tied(double* /*x*/) const {}
 
 protected:
   Context& context_;

@@ -11,18 +11,41 @@
 
 namespace poisson {
 
-HaloPlaces::HaloPlaces(int me, std::vector<NodeBox> const& owned, std::vector<NodeBox> const& needed, NodeBox const& extended)
+namespace {
+
+/// Layers around own nodes of which halos bring entries at most, and one for boxes that begin with a node that stays.
+constexpr std::int64_t farthest = 4;
+
+std::vector<NodeBox> boxes_of(std::map<int, std::vector<NodeBox>> const& of_ranks) {
+  std::vector<NodeBox> result;
+  for (auto const& [rank, boxes] : of_ranks)
+    result.insert(result.end(), boxes.begin(), boxes.end());
+  return result;
+}
+
+}  // namespace
+
+HaloPlaces::HaloPlaces(int me, std::vector<NodeBox> const& owned, std::vector<NodeBox> const& needed, NodeBox const& extended,
+                       std::array<std::int64_t, 3> const& period)
     : box(extended) {
   auto const mine = static_cast<std::size_t>(me);
-  auto const add_nodes = [](std::map<int, NodeBox>& of_ranks, std::size_t other, NodeBox const& nodes) {
+  auto const add_nodes = [](std::map<int, std::vector<NodeBox>>& of_ranks, std::size_t other, NodeBox const& nodes) {
     if (nodes.size() > 0)
-      of_ranks.emplace(static_cast<int>(other), nodes);
+      of_ranks[static_cast<int>(other)].push_back(nodes);
   };
   for (std::size_t other = 0; other < owned.size(); ++other)
-    if (other != mine) {
-      add_nodes(own_nodes, other, common(owned[mine], needed[other]));
-      add_nodes(ghost_nodes, other, common(owned[other], needed[mine]));
-    }
+    for_moves(period, farthest, [&](std::array<std::int64_t, 3> const& times) {
+      std::array<std::int64_t, 3> const back{-times[0], -times[1], -times[2]};
+      NodeBox const sent = moved(common(moved(owned[mine], period, times), needed[other]), period, back),
+                    images = common(moved(owned[other], period, times), needed[mine]);
+      if (other != mine) {
+        add_nodes(own_nodes, other, sent);
+        add_nodes(ghost_nodes, other, images);
+      } else if (times != std::array<std::int64_t, 3>{} && images.size() > 0) {
+        copied_nodes.push_back(sent);
+        image_nodes.push_back(images);
+      }
+    });
 }
 
 std::int64_t HaloPlaces::add(std::int64_t place, std::vector<RankNeighbor> const& neighbors) {
@@ -49,11 +72,11 @@ Halo<T>::Places::Places(Context& context, std::vector<std::int32_t> const& place
 }
 
 template <class T>
-Halo<T>::Places::Places(Context& context, std::map<int, NodeBox> const& nodes, NodeBox const& box) {
+Halo<T>::Places::Places(Context& context, std::vector<NodeBox> const& nodes, NodeBox const& box) {
   std::vector<CommonNodes> boxes;
   bool follow = true;  // one another
-  for (auto const& [rank, of_rank] : nodes) {
-    CommonNodes const& next = boxes.emplace_back(joined(common_nodes(of_rank, of_rank, box)));
+  for (NodeBox const& some : nodes) {
+    CommonNodes const& next = boxes.emplace_back(joined(common_nodes(some, some, box)));
     first = n == 0 ? next.first_to : first;
     follow = follow && next.count[1] == 1 && next.count[2] == 1 && next.first_to == first + n;
     n += next.size();
@@ -75,17 +98,21 @@ Halo<T>::Halo(Context& context, Communicator& ranks, HaloPlaces const& places, H
     : context_(context),
       kernels_(kernels_for<RimKernels<T>>(context)),
       transport_(rank_transport(context, ranks)),
+      is_alone_(ranks.is_alone()),
       staged_(context.backend() != Backend::cpu),
       vectors_(vectors),
       step_(step),
       behind_(context, places.behind) {
   bool const to_ghosts = direction == HaloDirection::to_ghosts;
-  bool const in_box = !places.own_nodes.empty() || !places.ghost_nodes.empty();
+  bool const in_box = !places.own_nodes.empty() || !places.ghost_nodes.empty() || !places.copied_nodes.empty();
   RankLists<std::int32_t> const &from = to_ghosts ? places.own : places.ghosts, &to = to_ghosts ? places.ghosts : places.own;
   assert(to_ghosts || (vectors == 1 && !in_box));
   if (in_box) {
-    sent_ = Places(context, places.own_nodes, places.box);
-    received_ = Places(context, places.ghost_nodes, places.box);
+    std::vector<NodeBox> all = boxes_of(places.ghost_nodes);
+    all.insert(all.end(), places.image_nodes.begin(), places.image_nodes.end());
+    sent_ = Places(context, boxes_of(places.own_nodes), places.box);
+    received_ = Places(context, all, places.box);
+    behind_ = Places(context, places.copied_nodes, places.box);
   } else {
     sent_ = Places(context, from.joined());
     if (std::vector<std::int32_t> const all = to.joined(); to_ghosts)
@@ -98,10 +125,12 @@ Halo<T>::Halo(Context& context, Communicator& ranks, HaloPlaces const& places, H
     n_from[rank] += std::ssize(list);
   for (auto const& [rank, list] : to)
     n_to[rank] += std::ssize(list);
-  for (auto const& [rank, nodes] : places.own_nodes)
-    n_from[rank] += nodes.size();
-  for (auto const& [rank, nodes] : places.ghost_nodes)
-    n_to[rank] += nodes.size();
+  for (auto const& [rank, boxes] : places.own_nodes)
+    for (NodeBox const& nodes : boxes)
+      n_from[rank] += nodes.size();
+  for (auto const& [rank, boxes] : places.ghost_nodes)
+    for (NodeBox const& nodes : boxes)
+      n_to[rank] += nodes.size();
   outgoing_ = Array<T>(context, sent_.n * vectors);
   auto const messages = [&](std::map<int, std::int64_t> const& counts, T* buffer) {
     std::vector<Message> result;
@@ -114,10 +143,10 @@ Halo<T>::Halo(Context& context, Communicator& ranks, HaloPlaces const& places, H
   };
   for (auto const& [rank, n] : n_to)
     n_incoming_ += n * vectors;
-  incoming_ = Array<T>(context, n_incoming_ + behind_.n);
+  incoming_ = Array<T>(context, n_incoming_ + behind_.n * vectors);
   sends_ = messages(n_from, outgoing_.data());
   receives_ = messages(n_to, incoming_.data());
-  if (transport_.devices() != nullptr)
+  if (is_alone_ || transport_.devices() != nullptr)
     return;
   if (staged_) {
     outgoing_of_host_.resize(static_cast<std::size_t>(outgoing_.size()));
@@ -153,14 +182,17 @@ std::int64_t Halo<T>::bytes_of_sums() const {
 
 template <class T>
 void Halo<T>::start(ConstPointer<T> x) {
-  kernels_.pack(context_, sent_.n, sent_.list.data(), x + sent_.first, outgoing_.data(), vectors_, step_);
+  if (!is_alone_)
+    kernels_.pack(context_, sent_.n, sent_.list.data(), x + sent_.first, outgoing_.data(), vectors_, step_);
   start();
   if (behind_.n > 0)
-    kernels_.pack(context_, behind_.n, behind_.list.data(), x + behind_.first, incoming_.data() + n_incoming_);
+    kernels_.pack(context_, behind_.n, behind_.list.data(), x + behind_.first, incoming_.data() + n_incoming_, vectors_, step_);
 }
 
 template <class T>
 void Halo<T>::start() {
+  if (is_alone_)
+    return;
   devices_ = transport_.devices();
   if (devices_ != nullptr) {
     devices_->start(sends_, receives_);
@@ -173,6 +205,8 @@ void Halo<T>::start() {
 
 template <class T>
 T const* Halo<T>::finish() {
+  if (is_alone_)
+    return incoming_.data();
   if (devices_ != nullptr) {
     devices_->finish();
     return incoming_.data();

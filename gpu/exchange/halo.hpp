@@ -8,6 +8,7 @@
 #include "gpu/kernels/device_ranks.hpp"
 #include "gpu/kernels/rim.hpp"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,15 +21,18 @@ namespace poisson {
 [[nodiscard]] Array<double> with_ghosts(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors,
                                         Array<double> const& own);
 
-/// The places, in the vectors of this rank, of entries that it shares with other ranks. A rank is not among its own neighbours.
-/// What `own` of one rank names for another one stands, in the same order, at the places that `ghosts` of that one names.
+/// The places, in the vectors of this rank, of entries that it shares with other ranks. A rank is not among its own neighbours:
+/// what it has as ghosts of itself is copied. What `own` of one rank names for another one stands, in the same order, at the places
+/// that `ghosts` of that one names.
 struct HaloPlaces {
   RankLists<std::int32_t> own;     ///< by rank that has them as ghosts
   RankLists<std::int32_t> ghosts;  ///< by rank that owns them
   /// own_nodes and ghost_nodes say the same as formulas, where there are no lists: the nodes of boxes, x fastest, in vectors that
   /// have the nodes of `box`.
-  std::map<int, NodeBox> own_nodes{}, ghost_nodes{};
+  std::map<int, std::vector<NodeBox>> own_nodes{}, ghost_nodes{};
   NodeBox box{};
+  /// In a box that repeats itself: own nodes, and where they stand as ghosts of this rank itself, moved by periods.
+  std::vector<NodeBox> copied_nodes{}, image_nodes{};
   std::vector<std::int32_t> behind{};  ///< own entries that follow those that have come (Halo::finish)
 
   HaloPlaces() = default;
@@ -36,8 +40,10 @@ struct HaloPlaces {
   HaloPlaces(std::int64_t n_own, std::vector<RankNeighbor> const& neighbors) { add(n_own, neighbors); }
   /// In a box of nodes: `owned` and `needed` are, of every rank, the nodes that it owns, and those whose entries it wants, its own
   /// among them or not. The vectors of this rank have the nodes of `extended`. Preconditions: every node has one owner; `extended`
-  /// holds both boxes of this rank.
-  HaloPlaces(int me, std::vector<NodeBox> const& owned, std::vector<NodeBox> const& needed, NodeBox const& extended);
+  /// holds both boxes of this rank. `period`: counts the nodes after which the box repeats itself, in directions in which it does;
+  /// else 0. Boxes that are needed have nodes before the first one then, and after the last one.
+  HaloPlaces(int me, std::vector<NodeBox> const& owned, std::vector<NodeBox> const& needed, NodeBox const& extended,
+             std::array<std::int64_t, 3> const& period = {});
   /// Adds neighbours whose ghosts stand one after another from `place` on. Returns the place behind them.
   std::int64_t add(std::int64_t place, std::vector<RankNeighbor> const& neighbors);
 };
@@ -96,7 +102,7 @@ private:
 
     Places() = default;
     Places(Context& context, std::vector<std::int32_t> const& places);
-    Places(Context& context, std::map<int, NodeBox> const& nodes, NodeBox const& box);
+    Places(Context& context, std::vector<NodeBox> const& nodes, NodeBox const& box);
   };
   void make_sums(std::vector<std::int32_t> const& own);
 
@@ -104,6 +110,7 @@ private:
   RimKernels<T> const& kernels_;
   RankTransport& transport_;
   DeviceRanks* devices_ = nullptr;  ///< that have the messages under way; null: they go through the host
+  bool is_alone_;                   ///< there are no messages
   bool staged_;                     ///< messages through the host are copied to and from its memory
   std::int32_t vectors_;
   std::int64_t step_;

@@ -23,6 +23,7 @@ StoredRim stored(SplitRows const& rows, Matrix const& local) {
   Context& context = local.context();
   StoredRim rim{Array<std::int32_t>(context, std::span<std::int32_t const>(rows.rim)),
                 std::make_unique<Csr>(rows.couplings, context, local.precision())};
+  rim.own_columns = rows.own_columns;
   for_entries(*rows.couplings, [&](std::int64_t i, std::int32_t, double value) {
     if (rim.row_not_finite < 0 && !std::isfinite(value))
       rim.row_not_finite = rows.rim[i];
@@ -32,17 +33,15 @@ StoredRim stored(SplitRows const& rows, Matrix const& local) {
 
 }  // namespace
 
-RankMatrix::RankMatrix(std::unique_ptr<Matrix>&& local, StoredRim rim, std::vector<std::int32_t> own_columns,
-                       std::vector<RankNeighbor> const& neighbors, Communicator& ranks,
-                       std::shared_ptr<SharedLattices const> lattices)
+RankMatrix::RankMatrix(std::unique_ptr<Matrix>&& local, StoredRim rim, std::vector<RankNeighbor> const& neighbors,
+                       Communicator& ranks, std::shared_ptr<SharedLattices const> lattices)
     : local_(std::move(local)),
       ranks_(ranks),
       neighbors_(neighbors),
       lattices_(std::move(lattices)),
-      own_columns_(std::move(own_columns)),
       rim_(std::move(rim)),
-      halo_(local_->context(), ranks, places_of(local_->n_rows(), neighbors, own_columns_)),
-      extended_halo_(local_->context(), ranks, places_of(local_->n_rows(), neighbors, own_columns_)),
+      halo_(local_->context(), ranks, places_of(local_->n_rows(), neighbors, rim_.own_columns)),
+      extended_halo_(local_->context(), ranks, places_of(local_->n_rows(), neighbors, rim_.own_columns)),
       takes_ghosts_(lattices_ != nullptr && local_->format() == Format::matrix_free),
       row_not_finite_(local_->first_row_not_finite()) {
   assert(local_->precision() != MatrixPrecision::single);
@@ -52,18 +51,18 @@ RankMatrix::RankMatrix(std::unique_ptr<Matrix>&& local, StoredRim rim, std::vect
 
 RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, StoredRim rim, std::vector<RankNeighbor> const& neighbors,
                        Communicator& ranks)
-    : RankMatrix(std::move(local), std::move(rim), {}, neighbors, ranks, nullptr) {}
+    : RankMatrix(std::move(local), std::move(rim), neighbors, ranks, nullptr) {}
 
 RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors,
                        Communicator& ranks, std::shared_ptr<SharedLattices const> lattices)
-    : RankMatrix(std::move(local), stored(rows, *local), rows.own_columns, neighbors, ranks, std::move(lattices)) {
+    : RankMatrix(std::move(local), stored(rows, *local), neighbors, ranks, std::move(lattices)) {
   assert(rows.local == nullptr || local_->n_rows() == rows.local->n_rows);
-  if (own_columns_.empty())
+  if (own_columns().empty())
     return;
   std::vector<std::int32_t> on_diagonal;
   std::vector<double> values;
   for_entries(*rows.couplings, [&](std::int64_t i, std::int32_t column, double value) {
-    if (std::int64_t const own = column - n_ghosts(); own >= 0 && own_columns_[own] == rows.rim[i]) {
+    if (std::int64_t const own = column - n_ghosts(); own >= 0 && own_columns()[own] == rows.rim[i]) {
       on_diagonal.push_back(rows.rim[i]);
       values.push_back(value);
     }
@@ -93,6 +92,18 @@ Vector<double>& RankMatrix::whole_x() const {
 template <>
 Vector<DoubleDouble>& RankMatrix::whole_x() const {
   return extended_whole_x_;
+}
+
+Array<double> RankMatrix::with_columns(Array<double> const& own) const {
+  Array<double> all = poisson::with_ghosts(context(), ranks_, neighbors_, own);
+  if (own_columns().empty())
+    return all;
+  std::int64_t const n = std::ssize(own_columns());
+  Array<double> result(context(), all.size() + n);
+  context().copy(result.data(), all.data(), all.bytes());
+  Array<std::int32_t> const places(context(), std::span<std::int32_t const>(own_columns()));
+  kernels_for<RimKernels<double>>(context()).pack(context(), n, places.data(), own.data(), result.data() + all.size());
+  return result;
 }
 
 template <class T>
@@ -144,6 +155,16 @@ void RankMatrix::product_dot(double const* x, double* y, double* dot, std::int32
 void RankMatrix::product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
                              std::int32_t const* stop) const {
   multiply_dot<DoubleDouble>(x, y, dot, stop);
+}
+void RankMatrix::product_dots(std::span<ProductColumn<double> const> columns) const {
+  if (!ranks_.is_alone() || takes_ghosts_)
+    return MultiPrecisionOperator::product_dots(columns);
+  local_->product_dots(columns);
+  for (ProductColumn<double> const& column : columns) {
+    halo_.start(column.x);
+    kernels_for<RimKernels<double>>(context()).add_dot(context(), stored_couplings().view(), rim_.rows.data(), halo_.finish(),
+                                                       column.x, column.y, column.dot, column.stop);
+  }
 }
 template <class T>
 void RankMatrix::add_up_diagonal(Pointer<T> d) const {

@@ -13,6 +13,7 @@
 #include "gpu/formats/stored_rim.hpp"
 
 #include <memory>
+#include <span>
 
 namespace poisson {
 
@@ -20,6 +21,9 @@ namespace poisson {
 /// x, y and b hold its entries only. Own rows among themselves are a block in any format; few rows on the rim are coupled with
 /// entries of other ranks. A product sends the rim's x, multiplies the block while that is under way, and adds the couplings.
 /// Products are collective, and so is the constructor. A dot is that of this rank's rows.
+///
+/// In a box that repeats itself, rows beside one of its faces are coupled with own rows at the opposite face: these are
+/// own_columns(). So a rank without others may have such a matrix, too.
 ///
 /// On a mesh of lattices the block is half_cds on the rank's lattices; what other ranks' lattices add to own rows is among the
 /// couplings. Or it is matrix-free on them (LatticeOperator::share), and then takes x with ghosts and has all of its rows.
@@ -42,6 +46,8 @@ public:
   void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override;
   void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
                    std::int32_t const* stop) const override;
+  /// Without other ranks the block multiplies all columns in one pass.
+  void product_dots(std::span<ProductColumn<double> const> columns) const override;
   void diagonal(double* d) const override { add_up_diagonal<double>(d); }
   void diagonal(Pointer<DoubleDouble> d) const override { add_up_diagonal<DoubleDouble>(d); }
   Context& context() const override { return local_->context(); }
@@ -52,7 +58,7 @@ public:
   [[nodiscard]] std::vector<RankNeighbor> const& neighbors() const { return neighbors_; }
   /// Returns the couplings of the rows on the rim, by rows, in host memory. Their columns are the ghosts, and then own_columns().
   [[nodiscard]] CsrMatrix couplings() const { return stored_couplings().to_csr(); }
-  [[nodiscard]] std::vector<std::int32_t> const& own_columns() const { return own_columns_; }
+  [[nodiscard]] std::vector<std::int32_t> const& own_columns() const { return rim_.own_columns; }
   [[nodiscard]] SharedLattices const* lattices() const { return lattices_.get(); }
   [[nodiscard]] HostVector<std::int32_t> rim() const;
   /// stored_couplings() and stored_rim() are the couplings and the rim in the backend's memory. Entries are in the precision of
@@ -62,12 +68,14 @@ public:
   [[nodiscard]] BlockRim const& formulas_of_rim() const { return rim_.formulas; }  ///< of a rim that was made where `local` is
   /// Counts the bytes of the block, the couplings and the rim, without the buffers of messages.
   [[nodiscard]] std::int64_t bytes() const { return local_->bytes() + bytes_of_rim(); }
+  /// Returns own entries with those of the ghosts, and then those of own_columns(), as couplings have them. Collective.
+  [[nodiscard]] Array<double> with_columns(Array<double> const& own) const;
   /// Entries that come from other ranks in a product.
-  [[nodiscard]] std::int64_t n_ghosts() const { return stored_couplings().n_columns() - std::ssize(own_columns_); }
+  [[nodiscard]] std::int64_t n_ghosts() const { return stored_couplings().n_columns() - std::ssize(rim_.own_columns); }
 
 private:
-  RankMatrix(std::unique_ptr<Matrix>&& local, StoredRim rim, std::vector<std::int32_t> own_columns,
-             std::vector<RankNeighbor> const& neighbors, Communicator& ranks, std::shared_ptr<SharedLattices const> lattices);
+  RankMatrix(std::unique_ptr<Matrix>&& local, StoredRim rim, std::vector<RankNeighbor> const& neighbors, Communicator& ranks,
+             std::shared_ptr<SharedLattices const> lattices);
   [[nodiscard]] std::int64_t bytes_of_rim() const { return stored_couplings().bytes() + rim_.rows.bytes(); }
   template <class T>
   std::int64_t bytes_of(T zero) const {
@@ -92,7 +100,6 @@ private:
   Communicator& ranks_;
   std::vector<RankNeighbor> neighbors_;
   std::shared_ptr<SharedLattices const> lattices_;
-  std::vector<std::int32_t> own_columns_;
   StoredRim rim_;
   AddedDiagonal added_diagonal_;  ///< of the couplings with own columns
 

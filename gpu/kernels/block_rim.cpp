@@ -5,7 +5,7 @@
 
 namespace poisson {
 
-BlockRim::BlockRim(BlockPlaces const& places, std::array<bool, 6> const& dirichlet) {
+BlockRim::BlockRim(BlockPlaces const& places, std::array<bool, 6> const& dirichlet, NodeBox const& rows) {
   NodeBox const &around = places.around(), &own = places.own();
   auto const in_around = [&](NodeBox const& box) {
     Nodes nodes;
@@ -15,17 +15,18 @@ BlockRim::BlockRim(BlockPlaces const& places, std::array<bool, 6> const& dirichl
     }
     return nodes;
   };
-  own_ = in_around(own);
+  own_ = in_around(rows);
   free_ = in_around(around);
-  rows_ = own_;
+  rows_ = in_around(own);
   bool has_inner = true;
   for (std::size_t d = 0; d < 3; ++d) {
     free_.low[d] += dirichlet[2 * d] ? 1 : 0;
     free_.high[d] -= dirichlet[2 * d + 1] ? 1 : 0;
-    rows_.low[d] = std::max(own_.low[d], free_.low[d]);
-    rows_.high[d] = std::max(std::min(own_.high[d], free_.high[d]), rows_.low[d]);
-    inner_.low[d] = rows_.low[d] + (free_.low[d] < own_.low[d] ? 1 : 0);
-    inner_.high[d] = rows_.high[d] - (free_.high[d] > own_.high[d] ? 1 : 0);
+    Nodes const untied = rows_;
+    rows_.low[d] = std::max(untied.low[d], free_.low[d]);
+    rows_.high[d] = std::max(std::min(untied.high[d], free_.high[d]), rows_.low[d]);
+    inner_.low[d] = rows_.low[d] + (free_.low[d] < untied.low[d] ? 1 : 0);
+    inner_.high[d] = rows_.high[d] - (free_.high[d] > untied.high[d] ? 1 : 0);
     has_inner = has_inner && inner_.low[d] < inner_.high[d];
   }
   if (rows_.size() == 0)
@@ -35,7 +36,7 @@ BlockRim::BlockRim(BlockPlaces const& places, std::array<bool, 6> const& dirichl
   assert(places.ghosts().size() <= most_ghosts);
   for (BlockPlaces::Ghosts const& ghosts : places.ghosts()) {
     ghosts_[n_ghosts_] = in_around(ghosts.nodes);
-    first_ghost_[n_ghosts_++] = ghosts.first - own.size();
+    first_ghost_[n_ghosts_++] = ghosts.first - places.own().size();
   }
 }
 

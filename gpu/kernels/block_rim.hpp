@@ -18,8 +18,11 @@ public:
   using Node = box_rows::Node;
 
   BlockRim() = default;
-  /// `dirichlet`: the faces of places.around() whose nodes have Dirichlet values. Precondition: no more than 26 ranks have ghosts.
-  BlockRim(BlockPlaces const& places, std::array<bool, 6> const& dirichlet);
+  /// `dirichlet`: the faces of places.around() whose nodes have Dirichlet values. Precondition: there are no more than 26 boxes of
+  /// ghosts.
+  BlockRim(BlockPlaces const& places, std::array<bool, 6> const& dirichlet) : BlockRim(places, dirichlet, places.own()) {}
+  /// The same where there are rows of more nodes, `rows`, than places.own(): of those that are tied to others.
+  BlockRim(BlockPlaces const& places, std::array<bool, 6> const& dirichlet, NodeBox const& rows);
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_own() const { return own_.size(); }
   [[nodiscard]] std::array<std::int64_t, 3> nodes_of_block() const { return {own_.count(0), own_.count(1), own_.count(2)}; }
@@ -130,8 +133,8 @@ private:
 
   static constexpr int most_ghosts = 26;
   Nodes own_, free_;    ///< own rows, and nodes around that have no Dirichlet value
-  Nodes rows_, inner_;  ///< own rows that have none; those of them that are coupled with no ghost
-  int n_ghosts_ = 0;    ///< ranks that have ghosts
+  Nodes rows_, inner_;  ///< own rows that have none and are not tied; those of them that are coupled with no ghost
+  int n_ghosts_ = 0;    ///< boxes of ghosts
   Nodes ghosts_[most_ghosts];
   std::int64_t first_ghost_[most_ghosts] = {};
 };
@@ -153,8 +156,9 @@ struct HalfRows {
   double const* values;
   std::int64_t n, line, plane;
 
-  HalfRows(std::array<std::int64_t, 3> const& nodes, double const* diagonals)
-      : values(diagonals), n(nodes[0] * nodes[1] * nodes[2]), line(nodes[0]), plane(nodes[0] * nodes[1]) {}
+  HalfRows(std::array<std::int64_t, 3> const& nodes, double const* diagonals) : HalfRows(nodes[0], nodes[1], nodes[2], diagonals) {}
+  POISSON_HOST_DEVICE HalfRows(std::int64_t nx, std::int64_t ny, std::int64_t nz, double const* diagonals)
+      : values(diagonals), n(nx * ny * nz), line(nx), plane(nx * ny) {}
   [[nodiscard]] POISSON_HOST_DEVICE auto of(box_rows::Node const& node) const {
     std::int64_t const row = node.i[2] * plane + node.i[1] * line + node.i[0];
     return [this, row](int e) {  // upper entries are stored in the other rows
@@ -162,6 +166,168 @@ struct HalfRows {
     };
   }
 };
+
+/// A box that repeats itself in some directions: its last node there is tied to its first one. u at the last one is u at the first
+/// one plus `jump`.
+struct TiedBox {
+  std::int64_t nodes[3] = {0, 0, 0};
+  bool periodic[3] = {false, false, false};
+  double jump[3] = {0, 0, 0};
+  bool dirichlet[6] = {false, false, false, false, false, false};  ///< faces whose nodes have Dirichlet values
+  bool holds_first = false;  ///< the first node is held instead of its equation: where a constant may be added to u
+
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n() const { return nodes[0] * nodes[1] * nodes[2]; }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t row(box_rows::Node const& node) const {
+    return (node.i[2] * nodes[1] + node.i[1]) * nodes[0] + node.i[0];
+  }
+  [[nodiscard]] POISSON_HOST_DEVICE box_rows::Node node(std::int64_t row) const {
+    return {{row % nodes[0], row / nodes[0] % nodes[1], row / (nodes[0] * nodes[1])}};
+  }
+  [[nodiscard]] POISSON_HOST_DEVICE bool is_tied(box_rows::Node const& node) const {
+    bool tied = false;
+    for (int d = 0; d < 3; ++d)
+      tied = tied || (periodic[d] && node.i[d] == nodes[d] - 1);
+    return tied;
+  }
+  /// Whether other nodes are tied to it. Precondition: it is not tied itself.
+  [[nodiscard]] POISSON_HOST_DEVICE bool has_tied(box_rows::Node const& node) const {
+    bool found = false;
+    for (int d = 0; d < 3; ++d)
+      found = found || (periodic[d] && node.i[d] == 0);
+    return found;
+  }
+  /// Whether it is near nodes that are tied, or among them.
+  [[nodiscard]] POISSON_HOST_DEVICE bool is_near_tied(box_rows::Node const& node) const {
+    bool found = false;
+    for (int d = 0; d < 3; ++d)
+      found = found || (periodic[d] && node.i[d] >= nodes[d] - 2);
+    return found;
+  }
+  /// The node of the box that it is tied to, or of which it is an image beyond the box, one period away at most.
+  [[nodiscard]] POISSON_HOST_DEVICE box_rows::Node root(box_rows::Node node) const {
+    for (int d = 0; d < 3; ++d)
+      if (periodic[d])
+        node.i[d] += node.i[d] < 0 ? nodes[d] - 1 : node.i[d] >= nodes[d] - 1 ? 1 - nodes[d] : 0;
+    return node;
+  }
+  /// u there less u at its root.
+  [[nodiscard]] POISSON_HOST_DEVICE double jump_at(box_rows::Node const& node) const {
+    double sum = 0;
+    for (int d = 0; d < 3; ++d)
+      sum += periodic[d] && node.i[d] == nodes[d] - 1 ? jump[d] : 0;
+    return sum;
+  }
+  [[nodiscard]] POISSON_HOST_DEVICE bool is_dirichlet(box_rows::Node const& node) const {
+    bool found = false;
+    for (int d = 0; d < 3; ++d)
+      found = found || (dirichlet[2 * d] && node.i[d] == 0) || (dirichlet[2 * d + 1] && node.i[d] == nodes[d] - 1);
+    return found;
+  }
+  [[nodiscard]] POISSON_HOST_DEVICE bool is_held(box_rows::Node const& node) const {
+    return holds_first && node.i[0] == 0 && node.i[1] == 0 && node.i[2] == 0;
+  }
+  [[nodiscard]] POISSON_HOST_DEVICE bool holds(box_rows::Node const& node) const {
+    bool inside = true;
+    for (int d = 0; d < 3; ++d)
+      inside = inside && node.i[d] >= 0 && node.i[d] < nodes[d];
+    return inside;
+  }
+  /// The neighbour at distance e = 13 + 9 dz + 3 dy + dx.
+  [[nodiscard]] POISSON_HOST_DEVICE static box_rows::Node beside(box_rows::Node const& node, int e) {
+    return {{node.i[0] + e % 3 - 1, node.i[1] + e / 3 % 3 - 1, node.i[2] + e / 9 - 1}};
+  }
+  /// Calls take(image) for the node, which is not tied, and those tied to it. The order is the same for two neighbours and theirs.
+  template <class Take>
+  POISSON_HOST_DEVICE void for_images(box_rows::Node const& node, Take const& take) const {
+    for (int image = 0; image < 8; ++image) {
+      box_rows::Node at = node;
+      bool exists = true;
+      for (int d = 0; d < 3; ++d)
+        if ((image >> d & 1) != 0) {
+          exists = exists && periodic[d] && node.i[d] == 0;
+          at.i[d] = nodes[d] - 1;
+        }
+      if (exists)
+        take(at);
+    }
+  }
+};
+
+/// The rows of C^T A C, where C gives tied nodes the values of the others, from the diagonals of A, which knows of no ties. Sums
+/// have the same bits in a(i, j) and a(j, i). Nodes are those of `around`, whose node `first` is the first one of the box.
+struct FoldedRows {
+  HalfRows rows;
+  TiedBox box;
+  box_rows::Node first;
+
+  POISSON_HOST_DEVICE FoldedRows(TiedBox const& tied, double const* diagonals, box_rows::Node const& first_in_around = {{0, 0, 0}})
+      : rows(tied.nodes[0], tied.nodes[1], tied.nodes[2], diagonals), box(tied), first(first_in_around) {}
+  [[nodiscard]] POISSON_HOST_DEVICE auto of(box_rows::Node const& of_around) const {
+    box_rows::Node const node{{of_around.i[0] - first.i[0], of_around.i[1] - first.i[1], of_around.i[2] - first.i[2]}};
+    return [this, node](int e) {
+      if (box.holds_first && e != 13 && (box.is_held(node) || box.is_held(box.root(TiedBox::beside(node, e)))))
+        return 0.0;
+      double sum = -0.0;
+      box.for_images(node, [&](box_rows::Node const& image) {
+        if (box.holds(TiedBox::beside(image, e)))
+          sum += rows.of(image)(e);
+      });
+      return sum;
+    };
+  }
+};
+
+/// b_i less what the jumps bring: A g, where g has the jumps of tied nodes.
+[[nodiscard]] POISSON_HOST_DEVICE inline double without_jumps(TiedBox const& box, HalfRows const& rows, box_rows::Node const& node,
+                                                              double b) {
+  if (box.is_dirichlet(node))
+    return b;
+  auto const entry = rows.of(node);
+  for (int e = 0; e < 27; ++e)
+    if (box_rows::Node const other = TiedBox::beside(node, e); box.holds(other))
+      if (double const jump = box.jump_at(other); jump != 0 && !box.is_dirichlet(other))
+        b -= entry(e) * jump;
+  return b;
+}
+/// Puts the folded row of a node that others are tied to in place of its row, without couplings beyond the box or with tied nodes.
+/// Reads rows of the node and of those tied to it alone. `values` may be null.
+POISSON_HOST_DEVICE inline void fold_row(TiedBox const& box, box_rows::Node const& node, double* values, double* b) {
+  if (box.is_tied(node) || !box.has_tied(node))
+    return;
+  std::int64_t const row = box.row(node);
+  double load = 0;
+  box.for_images(node, [&](box_rows::Node const& image) { load += b[box.row(image)]; });
+  b[row] = load;
+  if (values == nullptr)
+    return;
+  FoldedRows const rows(box, values);
+  auto const entry = rows.of(node);
+  for (int e = 0; e <= 13; ++e)
+    if (box_rows::Node const other = TiedBox::beside(node, e); box.holds(other) && !box.is_tied(other))
+      values[(13 - e) * box.n() + row] = entry(e);
+}
+/// Takes couplings with tied nodes, and with one that is held, out of the row of a node.
+POISSON_HOST_DEVICE inline void clear_ties(TiedBox const& box, box_rows::Node const& node, double* values, double* b) {
+  bool const tied = box.is_tied(node), held = box.is_held(node);
+  std::int64_t const row = box.row(node);
+  if (tied)
+    b[row] = 0;
+  bool const near_held = box.holds_first && node.i[0] <= 1 && node.i[1] <= 1 && node.i[2] <= 1;
+  if (values == nullptr || (!near_held && !box.is_near_tied(node)))
+    return;
+  for (int e = 0; e < 13; ++e)
+    if (box_rows::Node const other = TiedBox::beside(node, e); box.holds(other)) {
+      if (tied || box.is_tied(other))
+        values[(13 - e) * box.n() + row] = -0.0;
+      else if (held || box.is_held(other))
+        values[(13 - e) * box.n() + row] = 0;
+    }
+}
+/// u at a tied node from that at its root.
+POISSON_HOST_DEVICE inline void set_tied(TiedBox const& box, box_rows::Node const& node, double* u) {
+  if (box.is_tied(node))
+    u[box.row(node)] = u[box.row(box.root(node))] + box.jump_at(node);
+}
 
 /// Where couplings go, in CSR: see BlockRimKernels::fill.
 struct Couplings {
@@ -222,6 +388,16 @@ public:
                     std::int64_t* not_finite) const = 0;
   virtual void fill(Context& context, BlockRim const& rim, std::array<std::int64_t, 3> const& nodes, double const* around,
                     block_rim::Couplings const& to, std::int64_t* not_finite) const = 0;
+
+  /// The same of a box that repeats itself: its ghosts are images of own nodes.
+  virtual void fill(Context& context, BlockRim const& rim, block_rim::FoldedRows const& rows, block_rim::Couplings const& to,
+                    std::int64_t* not_finite) const = 0;
+
+  /// Makes the block of own rows of such a box, in place, from the diagonals `values` of the matrix without ties, and its
+  /// right-hand side, where tied nodes get 0. Without `values` only that, and jumps must be 0. One pass over few rows.
+  virtual void fold(Context& context, block_rim::TiedBox const& box, double* values, double* b) const = 0;
+  /// Gives tied nodes of such a box the values of those that they are tied to, and the jump.
+  virtual void set_tied(Context& context, block_rim::TiedBox const& box, double* u) const = 0;
 
   /// r = b - A (x + x_low) in the rows of the rim, rounded at the end: accurate sums, which products do not use. `block` is the
   /// matrix of own rows among themselves. x and x_low have the ghosts after own rows; x_low may be null.

@@ -1,5 +1,6 @@
 #include "gpu/preconditioners/box_blocks.hpp"
 
+#include "gpu/core/block_places.hpp"
 #include "gpu/core/csr_entries.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -67,38 +68,41 @@ void add_entries(Context& context, Csr const& entries, std::int32_t const* rows,
 
 }  // namespace
 
-NodeBox extended(NodeBox const& own, Counts const& nodes) {
+NodeBox extended(NodeBox const& own, Counts const& nodes, std::array<bool, 3> const& periodic) {
   NodeBox result;
   for (std::size_t d = 0; d < 3; ++d) {
     std::int64_t const low = own.size() > 0 ? own.low[d] : 0, high = own.size() > 0 ? own.high[d] : 1;
-    result.low[d] = std::max<std::int64_t>(low - reach_of_coarsening, 0) / 2 * 2;
+    std::int64_t const first = periodic[d] ? low - reach_of_coarsening : std::max<std::int64_t>(low - reach_of_coarsening, 0);
+    result.low[d] = first - (first % 2 != 0 ? 1 : 0);
     std::int64_t const last = high - 1 + reach_of_coarsening;
-    result.high[d] = std::min(last + last % 2 + 1, nodes[d]);
+    result.high[d] = periodic[d] ? last + last % 2 + 1 : std::min(last + last % 2 + 1, nodes[d]);
   }
   return result;
 }
 
-std::vector<NodeBox> extended(std::vector<NodeBox> const& own, Counts const& nodes) {
+std::vector<NodeBox> extended(std::vector<NodeBox> const& own, Counts const& nodes, std::array<bool, 3> const& periodic) {
   std::vector<NodeBox> result;
   for (NodeBox const& box : own)
-    result.push_back(extended(box, nodes));
+    result.push_back(extended(box, nodes, periodic));
   return result;
 }
 
-std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes, int layers) {
+std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes, int layers,
+                                     std::array<bool, 3> const& periodic) {
   std::vector<NodeBox> result = own;
   for (NodeBox& box : result) {
     bool const has_nodes = box.size() > 0;
     for (std::size_t d = 0; d < 3 && has_nodes; ++d) {
-      box.low[d] = std::max<std::int64_t>(box.low[d] - layers, 0);
-      box.high[d] = std::min(box.high[d] + layers, nodes[d]);
+      box.low[d] = periodic[d] ? box.low[d] - layers : std::max<std::int64_t>(box.low[d] - layers, 0);
+      box.high[d] = periodic[d] ? box.high[d] + layers : std::min(box.high[d] + layers, nodes[d]);
     }
   }
   return result;
 }
 
 std::int64_t nodes_of_block(RankBlocks const& blocks, int rank) {
-  return extended(blocks.own[static_cast<std::size_t>(rank)], blocks.nodes).size();
+  return extended(blocks.untied(blocks.own[static_cast<std::size_t>(rank)]), blocks.untied(blocks.whole()).high, blocks.periodic)
+      .size();
 }
 
 std::optional<WholeStencil> whole_stencil(RankMatrix const& a, RankBlocks const& blocks) {
@@ -183,7 +187,9 @@ Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox co
   NodeBox const& own = blocks.own[me];
   std::int64_t const n = box.size();
   Array<V> values(context, half_stencil::diagonals * n);
-  CommonNodes const all = common_nodes(own, own, box, half_stencil::diagonals);
+  NodeBox const whole = blocks.untied(blocks.whole());
+  std::vector<NodeBox> const untied = blocks.untied();
+  CommonNodes const all = common_nodes(untied[me], own, box, half_stencil::diagonals);
   if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a.local()); stencil != nullptr) {
     Array<V> of_own(context, half_stencil::diagonals * own.size());
     stencil->fill_diagonals(of_own.data());
@@ -199,11 +205,13 @@ Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox co
     add_entries(context, Csr(std::make_shared<CsrMatrix const>(local), context), Array<std::int32_t>(context, rows).data(), own,
                 box, {own}, values.data());
   }
-  std::vector<NodeBox> const around = with_neighbours(blocks.own, blocks.nodes);
+  std::vector<NodeBox> const around = with_neighbours(untied, whole.high, 1, blocks.periodic);
   std::vector<NodeBox> ghosts;
-  for (std::size_t other = 0; other < blocks.own.size(); ++other)
+  for (std::size_t other = 0; other < untied.size(); ++other)
     if (other != me)
-      ghosts.push_back(common(blocks.own[other], around[me]));
+      ghosts.push_back(common(untied[other], around[me]));
+  std::vector<NodeBox> const images = images_around(untied[me], around[me], period_of(whole.high, blocks.periodic));
+  ghosts.insert(ghosts.end(), images.begin(), images.end());
   Csr const& couplings = a.stored_couplings();
   if (couplings.precision() == MatrixPrecision::single)
     add_entries(context, Csr(std::make_shared<CsrMatrix const>(couplings.to_csr()), context), a.stored_rim(), own, box, ghosts,

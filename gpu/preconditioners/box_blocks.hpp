@@ -19,9 +19,18 @@ namespace poisson {
 inline constexpr int most_layers = 3;
 
 /// Returns what a rank keeps of a level: its own nodes, and so many around them that the rows of coarser levels need no others. It
-/// begins with a node that stays when its direction is halved, and ends with one. `nodes` are those of the whole box.
-[[nodiscard]] NodeBox extended(NodeBox const& own, std::array<std::int64_t, 3> const& nodes);
-[[nodiscard]] std::vector<NodeBox> extended(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes);
+/// begins with a node that stays when its direction is halved, and ends with one. `nodes` are those of the whole box; where it is
+/// periodic it goes on before the first of them, and after the last one.
+[[nodiscard]] NodeBox extended(NodeBox const& own, std::array<std::int64_t, 3> const& nodes,
+                               std::array<bool, 3> const& periodic = {});
+[[nodiscard]] std::vector<NodeBox> extended(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes,
+                                            std::array<bool, 3> const& periodic = {});
+
+/// The nodes after which a box repeats itself, by direction; 0: it does not.
+[[nodiscard]] inline std::array<std::int64_t, 3> period_of(std::array<std::int64_t, 3> const& nodes,
+                                                           std::array<bool, 3> const& periodic) {
+  return {periodic[0] ? nodes[0] : 0, periodic[1] ? nodes[1] : 0, periodic[2] ? nodes[2] : 0};
+}
 
 template <class V>
 [[nodiscard]] BoxLevel<V> level_of(NodeBox const& box) {
@@ -57,7 +66,7 @@ struct WholeStencil {
 [[nodiscard]] std::unique_ptr<BoxOperator> finest_operator(RankMatrix const& a, RankBlocks const& blocks,
                                                            WholeStencil const& stencil, NodeBox const& box);
 /// Returns the diagonals of own rows at their places in `box`, which holds own nodes and those beside them. They are those of a
-/// block of a box in its memory, else they come by way of CSR.
+/// block of a box in its memory, else they come by way of CSR. Rows of tied nodes are left out.
 template <class V>
 [[nodiscard]] Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox const& box);
 

@@ -1,3 +1,4 @@
+#include "gpu/core/csr_entries.hpp"
 #include "gpu/elements/box_operator.hpp"
 #include "gpu/elements/label_operator.hpp"
 #include "gpu/exchange/halo.hpp"
@@ -40,6 +41,8 @@ constexpr int steps_of_bound = 4;
 constexpr double strong_direction = 0.25;  ///< share of the strongest coupling from which a direction is halved
 /// Directions of so few nodes are not halved: with fewer in x or y the offsets of the diagonals would no longer ascend.
 constexpr std::array<std::int32_t, 3> least_nodes{3, 3, 1};
+/// A period of so few nodes is not halved, either.
+constexpr std::int64_t least_period = 3;
 
 /// Planes of nodes of a slab, an even number of them, and those around it that `extended` has at most.
 constexpr std::int64_t planes_around_slab = 8;
@@ -65,22 +68,27 @@ BoxLevelAnalysis analysis_of(BoxOperator const& stencil) {
 }
 
 /// Returns the directions that are halved on a level of these nodes, of the whole box; nothing where it has no more than
-/// coarse_size. Where no direction has a coupling, because it is small beside what was lost to Dirichlet values, all are alike.
+/// coarse_size, and where a direction that is to be halved repeats itself after an odd number of nodes. Where no direction has a
+/// coupling, because it is small beside what was lost to Dirichlet values, all are alike.
 template <class V>
-std::optional<BoxCoarsening<V>> next_coarsening(std::array<std::int64_t, 3> const& nodes, BoxLevelAnalysis const& analysis,
-                                                std::int64_t coarse_size) {
+std::optional<BoxCoarsening<V>> next_coarsening(std::array<std::int64_t, 3> const& nodes, std::array<bool, 3> const& periodic,
+                                                BoxLevelAnalysis const& analysis, std::int64_t coarse_size) {
   if (nodes[0] * nodes[1] * nodes[2] <= coarse_size)
     return std::nullopt;
   double strongest = 0;
+  std::array<bool, 3> may_halve{};
   for (std::size_t d = 0; d < 3; ++d)
-    if (nodes[d] > least_nodes[d])
+    may_halve[d] = nodes[d] > (periodic[d] ? least_period : least_nodes[d]);
+  for (std::size_t d = 0; d < 3; ++d)
+    if (may_halve[d])
       strongest = std::max(strongest, analysis.coupling[d]);
   BoxCoarsening<V> result;
   bool any = false;
   for (std::size_t d = 0; d < 3; ++d)
-    any = (result.halved[d] =
-               nodes[d] > least_nodes[d] && (strongest <= 0 || analysis.coupling[d] >= strong_direction * strongest)) ||
-          any;
+    any = (result.halved[d] = may_halve[d] && (strongest <= 0 || analysis.coupling[d] >= strong_direction * strongest)) || any;
+  for (std::size_t d = 0; d < 3; ++d)
+    if (result.halved[d] && periodic[d] && nodes[d] % 2 != 0)
+      return std::nullopt;
   return any ? std::optional(result) : std::nullopt;
 }
 
@@ -154,6 +162,16 @@ NodeBox coarse_box(NodeBox const& fine, BoxCoarsening<V> const& coarsening) {
   return result;
 }
 
+/// The coarse nodes of the whole box.
+template <class V>
+NodeBox coarse_whole_box(NodeBox const& fine, std::array<bool, 3> const& periodic, BoxCoarsening<V> const& coarsening) {
+  NodeBox result = coarse_box(fine, coarsening);
+  for (std::size_t d = 0; d < 3; ++d)
+    if (periodic[d] && coarsening.halved[d])
+      result.high[d] = fine.high[d] / 2;
+  return result;
+}
+
 /// The coarse nodes at the places of the fine ones of `own`.
 template <class V>
 NodeBox coarse_own(NodeBox const& own, BoxCoarsening<V> const& coarsening, Counts const& fine, Counts const& coarse) {
@@ -170,14 +188,15 @@ NodeBox coarse_own(NodeBox const& own, BoxCoarsening<V> const& coarsening, Count
 
 /// The coarse nodes that the fine ones of `own` depend on.
 template <class V>
-NodeBox coarse_parents(NodeBox const& own, BoxCoarsening<V> const& coarsening, Counts const& fine, Counts const& coarse) {
+NodeBox coarse_parents(NodeBox const& own, BoxCoarsening<V> const& coarsening, Counts const& fine, Counts const& coarse,
+                       std::array<bool, 3> const& periodic) {
   NodeBox result = own;
   if (own.size() == 0)
     return {};
   for (std::size_t d = 0; d < 3; ++d)
     if (coarsening.halved[d]) {
       result.low[d] = own.low[d] / 2;
-      result.high[d] = own.high[d] == fine[d] ? coarse[d] : own.high[d] / 2 + 1;
+      result.high[d] = own.high[d] == fine[d] && !periodic[d] ? coarse[d] : own.high[d] / 2 + 1;
     }
   return result;
 }
@@ -203,23 +222,35 @@ public:
   /// The next level's vectors have the nodes of `box`, those of the rank and some around them. Where the nodes that own fine ones
   /// depend on are, on every rank, own ones and those beside them, P takes them from there; else from the other ranks.
   void goes_on_in_blocks(Communicator& ranks, std::vector<NodeBox> const& own, std::vector<NodeBox> const& parents,
-                         NodeBox const& coarse, NodeBox const& box, NodeBox const& whole) {
+                         NodeBox const& coarse, NodeBox const& box, NodeBox const& whole, std::array<bool, 3> const& periodic) {
     make_vectors(box.size());
     auto const me = static_cast<std::size_t>(ranks.rank());
-    std::vector<NodeBox> const around = with_neighbours(own, whole.high);
+    std::vector<NodeBox> const around = with_neighbours(own, whole.high, 1, periodic);
     to_next_ = common_nodes(own[me], coarse, box);
     prolongs_around_ = true;
     for (std::size_t rank = 0; rank < own.size(); ++rank)
       prolongs_around_ = prolongs_around_ && common(parents[rank], around[rank]).size() == parents[rank].size();
     from_next_ = common_nodes(prolongs_around_ ? common(box, coarse) : own[me], box, coarse);
     if (!prolongs_around_)
-      halo_ = std::make_unique<Halo<V>>(context_, ranks, HaloPlaces(ranks.rank(), own, parents, coarse));
+      halo_ = std::make_unique<Halo<V>>(context_, ranks,
+                                        HaloPlaces(ranks.rank(), own, parents, coarse, period_of(whole.high, periodic)));
   }
   /// They have all nodes, on every rank.
   void goes_on_whole(std::unique_ptr<WholeVector<V>> gather, NodeBox const& coarse, NodeBox const& whole) {
     make_vectors(whole.size());
     gather_ = std::move(gather);
     from_next_ = common_nodes(coarse, whole, coarse);
+  }
+  /// The same where the box repeats itself: nodes beyond the whole come from own ones, of this rank or of others.
+  void goes_on_whole(std::unique_ptr<WholeVector<V>> gather, Communicator& ranks, std::vector<NodeBox> const& own,
+                     std::vector<NodeBox> const& parents, NodeBox const& coarse, NodeBox const& whole,
+                     std::array<bool, 3> const& periodic) {
+    make_vectors(whole.size());
+    gather_ = std::move(gather);
+    prolongs_around_ = false;
+    from_next_ = common_nodes(own[static_cast<std::size_t>(ranks.rank())], whole, coarse);
+    halo_ =
+        std::make_unique<Halo<V>>(context_, ranks, HaloPlaces(ranks.rank(), own, parents, coarse, period_of(whole.high, periodic)));
   }
 
   void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
@@ -304,10 +335,11 @@ Array<V> gather_diagonals(Context& context, Communicator& ranks, std::vector<Nod
 template <class V>
 class BoxSetup {
 public:
-  /// `own`: the nodes of every rank; without other ranks all.
+  /// `own`: the nodes of every rank; without other ranks all. They are different nodes, also where the box repeats itself after
+  /// them.
   BoxSetup(Context& context, Communicator& ranks, std::vector<NodeBox> own, NodeBox const& whole,
-           PreconditionerOptions const& options)
-      : context_(context), ranks_(ranks), options_(options), own_(std::move(own)), whole_(whole) {
+           PreconditionerOptions const& options, std::array<bool, 3> const& periodic = {})
+      : context_(context), ranks_(ranks), options_(options), own_(std::move(own)), whole_(whole), periodic_(periodic) {
     set_box();
   }
 
@@ -386,7 +418,11 @@ public:
       }
       set_largest(level, analysis);
       bool const deepest = static_cast<int>(result_.levels.size()) == multigrid.levels;
-      auto coarsening = deepest ? std::nullopt : next_coarsening<V>(whole_.high, analysis, multigrid.coarse_size);
+      auto coarsening = deepest ? std::nullopt : next_coarsening<V>(whole_.high, periodic_, analysis, multigrid.coarse_size);
+      if (!coarsening && is_periodic()) {
+        go_on_by_rows();
+        return;
+      }
       if (!coarsening) {
         if (!is_shared() && box_.size() <= most_dense) {
           need_values();
@@ -422,9 +458,14 @@ public:
   }
 
 private:
-  [[nodiscard]] bool is_shared() const { return own_.size() > 1; }
+  [[nodiscard]] bool is_periodic() const { return periodic_[0] || periodic_[1] || periodic_[2]; }
+  /// Whether vectors have nodes around own ones: of other ranks, or images of own ones.
+  [[nodiscard]] bool is_shared() const { return own_.size() > 1 || is_periodic(); }
   [[nodiscard]] NodeBox const& mine() const { return own_[static_cast<std::size_t>(ranks_.rank())]; }
-  void set_box() { box_ = is_shared() ? extended(mine(), whole_.high) : whole_; }
+  void set_box() { box_ = is_shared() ? extended(mine(), whole_.high, periodic_) : whole_; }
+  [[nodiscard]] HaloPlaces places_of(std::vector<NodeBox> const& needed) const {
+    return {ranks_.rank(), own_, needed, box_, period_of(whole_.high, periodic_)};
+  }
 
   /// Entries of own rows are there: brings the others.
   void complete(Array<V>& values) {
@@ -432,8 +473,8 @@ private:
     fine_.values = values.data();
     if (!is_shared())
       return;
-    Halo<V>(context_, ranks_, HaloPlaces(ranks_.rank(), own_, extended(own_, whole_.high), box_), HaloDirection::to_ghosts,
-            half_stencil::diagonals, box_.size())
+    Halo<V>(context_, ranks_, places_of(extended(own_, whole_.high, periodic_)), HaloDirection::to_ghosts, half_stencil::diagonals,
+            box_.size())
         .fill(values.data());
     kernels_for<BlockKernels<V>>(context_).clip(context_, {fine_.nodes[0], fine_.nodes[1], fine_.nodes[2]}, values.data());
   }
@@ -525,7 +566,7 @@ private:
     level.matrix = level.own != nullptr ? level.own.get() : given;
     level.diagonal = Array<V>(context_, box_.size());
     if (is_shared()) {
-      HaloPlaces const places(ranks_.rank(), own_, with_neighbours(own_, whole_.high, layers), box_);
+      HaloPlaces const places = places_of(with_neighbours(own_, whole_.high, layers, periodic_));
       level.set_halo(std::make_unique<Halo<V>>(context_, ranks_, places), layers, whole_.size());
     }
     level.nnz = half_stencil::diagonals * 2 * whole_.size() - whole_.size();
@@ -543,10 +584,11 @@ private:
   /// Makes the next level. Returns whether all levels are made then.
   bool descend(BoxCoarsening<V> coarsening, Array<std::uint8_t> free) {
     MultigridLevel<V>& level = result_.levels.back();
-    NodeBox const fine = box_, coarse = coarse_box(fine, coarsening), coarse_whole = coarse_box(whole_, coarsening);
+    NodeBox const fine = box_, coarse = coarse_box(fine, coarsening),
+                  coarse_whole = coarse_whole_box(whole_, periodic_, coarsening);
     std::vector<NodeBox> parents, own_of_coarse;
     for (NodeBox const& nodes : own_) {
-      parents.push_back(coarse_parents(nodes, coarsening, whole_.high, coarse_whole.high));
+      parents.push_back(coarse_parents(nodes, coarsening, whole_.high, coarse_whole.high, periodic_));
       own_of_coarse.push_back(coarse_own(nodes, coarsening, whole_.high, coarse_whole.high));
     }
     Array<V> values, weights;  // of stencils none are needed
@@ -569,7 +611,7 @@ private:
     whole_ = coarse_whole;
     own_ = std::move(own_of_coarse);
     options_.done(context_, "P and P^T A P");
-    if (is_shared() && whole_.size() <= options_.multigrid.gathered_size) {
+    if (is_shared() && !is_periodic() && whole_.size() <= options_.multigrid.gathered_size) {
       transfer->goes_on_whole(std::make_unique<WholeVector<V>>(context_, ranks_, own_, coarse, whole_), coarse, whole_);
       level.to_coarse = std::move(transfer);
       go_on_whole(stencil_ ? Array<V>() : gather_diagonals<V>(context_, ranks_, own_, values.data(), coarse, whole_));
@@ -577,7 +619,10 @@ private:
     }
     set_box();
     if (is_shared())
-      transfer->goes_on_in_blocks(ranks_, own_, parents, coarse, box_, whole_);
+      transfer->goes_on_in_blocks(ranks_, own_, parents, coarse, box_, whole_, periodic_);
+    last_transfer_ = transfer.get();
+    last_coarse_ = coarse;
+    last_parents_ = std::move(parents);
     level.to_coarse = std::move(transfer);
     if (stencil_) {
       WholeStencil const stencil = *stencil_;
@@ -594,7 +639,55 @@ private:
     return false;
   }
 
+  /// The last level is one by rows instead, of the whole box on every rank, and others follow it.
+  void go_on_by_rows() {
+    need_values();
+    auto const rows = std::make_shared<CsrMatrix const>(periodic_rows());
+    PreconditionerOptions rest = options_;
+    rest.box_nodes = {};
+    rest.blocks = nullptr;
+    result_.levels.pop_back();
+    rest.multigrid.levels -= static_cast<int>(result_.levels.size());
+    auto gather =
+        std::make_unique<WholeVector<V>>(context_, ranks_, own_, last_transfer_ != nullptr ? last_coarse_ : mine(), whole_);
+    if (last_transfer_ != nullptr)
+      last_transfer_->goes_on_whole(std::move(gather), ranks_, own_, last_parents_, last_coarse_, whole_, periodic_);
+    else
+      gather_of_finest_ = std::move(gather);
+    append(result_, algebraic_hierarchy<V>(
+                        nullptr, [rows] { return rows; }, context_, rest));
+  }
+  /// The matrix of the level, whose nodes are numbered as in the whole box. Neighbours across a face that are one node, since there
+  /// are few, have one entry.
+  [[nodiscard]] CsrMatrix periodic_rows() const {
+    Array<V> const gathered = gather_diagonals<V>(context_, ranks_, own_, fine_.values, box_, whole_);
+    HostVector<V> values(static_cast<std::size_t>(gathered.size()));
+    gathered.download(std::span<V>(values));
+    std::int64_t const n = whole_.size();
+    std::vector<MatrixEntry> entries;
+    entries.reserve(static_cast<std::size_t>(27 * n));
+    whole_.for_all([&](Counts const& node) {
+      std::int64_t const row = whole_.index(node);
+      for (int s = 0; s < half_stencil::diagonals; ++s) {
+        auto const value = static_cast<double>(values[static_cast<std::size_t>(s * n + row)]);
+        Counts other{node[0] - half_stencil::dx(s), node[1] - half_stencil::dy(s), node[2] - half_stencil::dz(s)};
+        for (std::size_t d = 0; d < 3; ++d)
+          if (periodic_[d])
+            other[d] = (other[d] + whole_.high[d]) % whole_.high[d];
+        if ((value == 0 && s > 0) || !whole_.holds(other))
+          continue;
+        std::int64_t const column = whole_.index(other);
+        entries.push_back({row, static_cast<std::int32_t>(column), value});
+        if (s > 0)
+          entries.push_back({column, static_cast<std::int32_t>(row), value});
+      }
+    });
+    return csr_of_entries(n, n, entries);
+  }
+
 public:
+  /// Where the finest level is one by rows: gives it the vectors of all ranks. Else null.
+  [[nodiscard]] std::unique_ptr<WholeVector<V>> take_gather_of_finest() { return std::move(gather_of_finest_); }
   /// Adds the level of the whole box, by its diagonals or, where there is one, from the stencil, and all that follow; on every
   /// rank.
   void go_on_whole(Array<V> diagonals) {
@@ -615,8 +708,13 @@ private:
   PreconditionerOptions const& options_;
   MultigridHierarchy<V> result_;
   // These members are about the last level.
-  std::vector<NodeBox> own_;             ///< nodes of every rank
-  NodeBox whole_, box_;                  ///< all nodes, and those that this rank keeps
+  std::vector<NodeBox> own_;                 ///< nodes of every rank
+  NodeBox whole_, box_;                      ///< all nodes, and those that this rank keeps
+  std::array<bool, 3> periodic_{};           ///< directions in which the whole box repeats itself
+  BoxTransfer<V>* last_transfer_ = nullptr;  ///< to it, with its nodes in the transfer and those that own fine nodes depend on
+  NodeBox last_coarse_;
+  std::vector<NodeBox> last_parents_;
+  std::unique_ptr<WholeVector<V>> gather_of_finest_;
   std::optional<WholeStencil> stencil_;  ///< as long as it is known
   BoxOperator const* operator_ = nullptr;
   LabelOperator const* labels_ = nullptr;      ///< while it is the last level
@@ -654,10 +752,10 @@ template <class V>
 MultigridHierarchy<V> box_hierarchy(RankMatrix const& a, RankBlocks const& blocks, PreconditionerOptions const& options) {
   Context& context = a.context();
   Communicator& ranks = a.ranks();
-  NodeBox const whole = blocks.whole();
-  BoxSetup<V> setup(context, ranks, blocks.own, whole, options);
-  NodeBox const& own = blocks.own[static_cast<std::size_t>(ranks.rank())];
-  if (whole.size() <= options.multigrid.coarse_size) {
+  NodeBox const whole = blocks.untied(blocks.whole());
+  BoxSetup<V> setup(context, ranks, blocks.untied(), whole, options, blocks.periodic);
+  NodeBox const &rows = blocks.own[static_cast<std::size_t>(ranks.rank())], own = blocks.untied(rows);
+  if (whole.size() <= options.multigrid.coarse_size && !blocks.is_periodic()) {
     NodeBox const around = with_neighbours(blocks.own, whole.high)[static_cast<std::size_t>(ranks.rank())];
     Array<V> const values = own_diagonals<V>(a, blocks, around);
     setup.go_on_whole(gather_diagonals<V>(context, ranks, blocks.own, values.data(), around, whole));
@@ -665,12 +763,14 @@ MultigridHierarchy<V> box_hierarchy(RankMatrix const& a, RankBlocks const& block
         std::make_unique<GatheredEntry<V>>(context, std::make_unique<WholeVector<V>>(context, ranks, blocks.own, own, whole));
     return std::move(setup.result());
   }
-  setup.result().entry = std::make_unique<BlockEntry<V>>(context, own, setup.box());
+  setup.result().entry = std::make_unique<BlockEntry<V>>(context, rows, own, setup.box());
   if (auto const stencil = whole_stencil(a, blocks))
     setup.add_stencil(*stencil, finest_operator(a, blocks, *stencil, setup.box()));
   else
     setup.add_stored(own_diagonals<V>(a, blocks, setup.box()));
   setup.go_on();
+  if (auto gather = setup.take_gather_of_finest())
+    setup.result().entry = std::make_unique<GatheredEntry<V>>(context, std::move(gather), rows, own);
   return std::move(setup.result());
 }
 

@@ -126,7 +126,7 @@ private:
 template <class V>
 [[nodiscard]] std::unique_ptr<RankEntry<V>> entry_by_rows(Context& context, RowMap const& rows) {
   NodeBox const own{{}, {rows.n_own(), 1, 1}};
-  return std::make_unique<BlockEntry<V>>(context, own, own);
+  return std::make_unique<BlockEntry<V>>(context, own, own, own);
 }
 
 }  // namespace poisson

@@ -139,7 +139,9 @@ template <class V>
 [[nodiscard]] std::int64_t rows_of_slab(std::array<std::int64_t, 3> const& nodes);
 
 /// Makes the levels of a box that several ranks share: each has those of its block, with so many nodes around it that coarser
-/// levels are made as on one rank. From options.multigrid.gathered_size on every rank has all of the coarser levels. Collective.
+/// levels are made as on one rank. From options.multigrid.gathered_size on every rank has all of the coarser levels. Where the box
+/// repeats itself, levels do, as long as they have an even number of different nodes in directions that are halved; what is left
+/// goes on by its rows (algebraic_hierarchy). Collective.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> box_hierarchy(RankMatrix const& a, RankBlocks const& blocks,
                                                   PreconditionerOptions const& options);
@@ -149,10 +151,10 @@ template <class V>
   return blocks != nullptr && blocks->nodes[0] >= 3 && blocks->nodes[1] >= 3;
 }
 
-/// Returns a box for every rank, with its own nodes and those in so many layers around them. `nodes` are those of the whole box.
-/// The box of a rank without nodes stays empty.
+/// Returns a box for every rank, with its own nodes and those in so many layers around them. `nodes` are those of the whole box,
+/// beyond which there are others only in directions in which it is periodic. The box of a rank without nodes stays empty.
 [[nodiscard]] std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes,
-                                                   int layers = 1);
+                                                   int layers = 1, std::array<bool, 3> const& periodic = {});
 
 /// Nodes of the rank's block with those around it, of which it has the finest level.
 [[nodiscard]] std::int64_t nodes_of_block(RankBlocks const& blocks, int rank);

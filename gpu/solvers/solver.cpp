@@ -1361,8 +1361,8 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
       for (std::int64_t& m : nodes)
         of_all *= m = m / 2 + 1;
     }
-    std::int64_t const whole = std::min(options.multigrid.gathered_size, of_all);
-    block = of_all > whole ? block : 0;
+    std::int64_t const whole = system.repeats ? 0 : std::min(options.multigrid.gathered_size, of_all);
+    block = system.repeats || of_all > whole ? block : 0;
     kept = of_stencils + (number * (14 + 4) + 1) * (block + whole) * 8 / 7 + number * (27 + 3) * (block + whole) / 7;
     setup_on_backend = kept + number * 14 * (block / 8 + whole);
     if (system.is_stencil)  // diagonals of the first level by entries are there for a moment

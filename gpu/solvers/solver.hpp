@@ -203,11 +203,12 @@ struct ExpectedSystem {
   bool is_stencil = false;                     ///< matrix_free on a box, by a stencil or by labels of cells
   bool from_labels = false;                    ///< by labels
   std::int64_t rows_of_all = 0;                ///< on several ranks
-  std::int64_t block_nodes = 0;                ///< on several ranks that share a box of order 1: nodes_of_block
+  std::int64_t block_nodes = 0;                ///< of ranks that share a box of order 1: nodes_of_block
   std::array<std::int64_t, 3> nodes_of_all{};  ///< then the nodes of the box
-  bool has_stencil_levels = false;   ///< of a stencil without Robin faces coarser levels are stencils (BoxOperator::coarser)
-  std::int64_t n_lattice_nodes = 0;  ///< of half_cds on lattices: nodes of all of them, with copies on rims; else 0
-  std::int64_t lattice_cells = 0;    ///< and their cells a side
+  bool repeats = false;                        ///< this rank alone has the box, which repeats itself, as a block
+  bool has_stencil_levels = false;             ///< and no Robin face: its coarser levels are stencils, too (BoxOperator::coarser)
+  std::int64_t n_lattice_nodes = 0;            ///< of half_cds on lattices: nodes of all of them, with copies on rims; else 0
+  std::int64_t lattice_cells = 0;              ///< and their cells a side
   ExpectedOrderOne order_one{};
 };
 

@@ -1,5 +1,6 @@
 """Periodic boundaries: rates, jumps, laminates, every format and solver, and what is refused."""
 
+import itertools
 import math
 import os
 import pathlib
@@ -95,6 +96,52 @@ def test_every_preconditioner(poisson, problem, preconditioner):
     expected = run(poisson, problem % (1, 1))["quantities"]["energy"]
     found = run(poisson, problem % (1, 1), f"solver.preconditioner={preconditioner}")
     assert found["status"] == "converged" and found["quantities"]["energy"] == pytest.approx(expected, rel=1e-8)
+
+
+SUBSETS = [list(s) for n in (1, 2, 3) for s in itertools.combinations(range(3), n)]
+SIDES = [["{ids: [0], type: dirichlet, value: '1 + z*(1-z)'}", "{ids: [1], type: robin, alpha: '2', value: '1'}"],
+         ["{ids: [2], type: neumann, value: '0.5'}", "{ids: [3], type: dirichlet, value: '2'}"],
+         ["{ids: [4], type: robin, alpha: '1 + x', value: '0'}", "{ids: [5], type: neumann, value: 'x*y'}"]]
+FREE = [["{ids: [0, 1], type: neumann, value: '0'}"], ["{ids: [2, 3], type: neumann, value: '0'}"], ["{ids: [4, 5], type: neumann, value: '0'}"]]
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids=lambda s: "".join("xyz"[d] for d in s))
+@pytest.mark.parametrize("others", [SIDES, FREE], ids=["conditions", "free"])
+@pytest.mark.parametrize("mesh", ["cells: [8, 6, 4]", "cells: [6, 4, 8], growth: [1.2, 1, 0.8]", "cells: [5, 3, 7]"])
+def test_joined_sides_are_those_of_csr(poisson, subset, others, mesh):
+    """The same unknowns, entries and solution, however they are assembled: half_cds by gpu/elements, CSR on the host."""
+    periodic = [f"{{ids: [{2 * d + 1}, {2 * d}], type: periodic, value: '{jump}'}}" for d, jump in zip(subset, ("0.5", "-2", "1"))]
+    kept = [side for d in range(3) if d not in subset for side in others[d]]
+    if others is SIDES and len(subset) < 3:  # Dirichlet values fit no jumps at edges
+        periodic = [p.replace("'0.5'", "'0'").replace("'-2'", "'0'").replace("'1'", "'0'") for p in periodic]
+        kept = [side.replace("1 + z*(1-z)", "1 + sin(pi*z)^2*sin(pi*y)^2") for side in kept]
+    text = f"""
+problem:
+  mesh: {{{mesh}, regions: [{{name: core, where: "x < 0.5 && y > 0.3"}}]}}
+  coefficient: {{core: "1 + x*y", default: "5"}}
+  source: "1 + 4*x - z"
+  point_sources: [{{at: [0, 0.3, 1], value: 0.25}}]
+  boundary: [{", ".join(periodic + kept)}]
+"""
+    probes = "output.probes=[{name: a, at: [0, 0.3, 0.4]}, {name: b, at: [1, 0.3, 0.4]}, {name: c, at: [0.5, 1, 1]}]"
+    expected = run(poisson, text, probes, "matrix.format=csr", "solver.preconditioner=jacobi")
+    for preconditioner in ("jacobi", "multigrid"):
+        found = run(poisson, text, probes, f"solver.preconditioner={preconditioner}")
+        assert found["matrix"]["format"] == "half_cds" and found["status"] == "converged"
+        assert (found["dofs"], found["nnz"]) == (expected["dofs"], expected["nnz"])
+        assert found["solver"]["residual_true"] < 2e-12
+        assert found["solver"]["iterations"] < 16 or preconditioner == "jacobi"
+        scale = max(abs(expected["quantities"][name]) for name in ("min", "max"))
+        for name, value in expected["quantities"].items():
+            size = scale if name.startswith(("probe", "m")) else max(abs(value), 1)
+            assert found["quantities"][name] == pytest.approx(value, rel=1e-8, abs=1e-8 * size), name
+
+
+def test_check_tells_how_sides_are_joined(poisson):
+    done = poisson("check", poisson.write(QUIET + ONE % (1, 1)), code=0)
+    assert "half_cds" in done.stdout and "periodic sides are joined" in done.stdout
+    done = poisson("check", poisson.write(QUIET + (ONE % (0, 1)).replace("[4, 4, 4]", "[75, 50, 50]")), code=0)
+    assert "csr" in done.stdout and "even number of cells" in done.stdout
 
 
 def test_boundaries_of_a_file_and_by_name(poisson):

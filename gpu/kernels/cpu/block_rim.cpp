@@ -23,6 +23,25 @@ public:
     fill_rows(rim, block_rim::HalfRows(nodes, around), to, not_finite);
   }
 
+  void fill(Context&, BlockRim const& rim, block_rim::FoldedRows const& rows, block_rim::Couplings const& to,
+            std::int64_t* not_finite) const override {
+    fill_rows(rim, rows, to, not_finite);
+  }
+
+  void fold(Context&, block_rim::TiedBox const& box, double* values, double* b) const override {
+    if (values != nullptr && (box.jump[0] != 0 || box.jump[1] != 0 || box.jump[2] != 0))
+      for_lines(box, [&](Node const& node) {
+        if (box.is_near_tied(node))
+          b[box.row(node)] = block_rim::without_jumps(box, block_rim::HalfRows(box.nodes[0], box.nodes[1], box.nodes[2], values),
+                                                      node, b[box.row(node)]);
+      });
+    for_lines(box, [&](Node const& node) { block_rim::fold_row(box, node, values, b); });
+    for_lines(box, [&](Node const& node) { block_rim::clear_ties(box, node, values, b); });
+  }
+  void set_tied(Context&, block_rim::TiedBox const& box, double* u) const override {
+    for_lines(box, [&](Node const& node) { block_rim::set_tied(box, node, u); });
+  }
+
   void residual(Context&, BlockRim const& rim, BoxStencilView const& block, CsrView const& couplings, double const* x,
                 double const* x_low, double const* b, double* r) const override {
     residuals(rim, block_rim::StencilRows(block), couplings, x, x_low, b, r);
@@ -71,6 +90,23 @@ public:
   }
 
 private:
+  /// Calls action(node) for all nodes whose rows or values the ties change: of a line inside of the box the ends alone.
+  template <class Action>
+  static void for_lines(block_rim::TiedBox const& box, Action const& action) {
+    std::int64_t const lines = box.nodes[1] * box.nodes[2], line = box.nodes[0];
+#pragma omp parallel for schedule(static) if (box.n() >= cpu::work_worth_threads)
+    for (std::int64_t l = 0; l < lines; ++l) {
+      std::int64_t const y = l % box.nodes[1], z = l / box.nodes[1];
+      auto const near_face = [&](int d, std::int64_t i) { return box.periodic[d] && (i == 0 || i >= box.nodes[d] - 2); };
+      if (near_face(1, y) || near_face(2, z) || line < 6) {
+        for (std::int64_t x = 0; x < line; ++x)
+          action(Node{{x, y, z}});
+        continue;
+      }
+      for (std::int64_t const x : {std::int64_t{0}, std::int64_t{1}, line - 2, line - 1})
+        action(Node{{x, y, z}});
+    }
+  }
   template <class Rows>
   static void fill_rows(BlockRim const& rim, Rows const& rows, block_rim::Couplings const& to, std::int64_t* not_finite) {
     std::int64_t const n = rim.size();

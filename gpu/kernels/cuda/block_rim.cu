@@ -31,6 +31,30 @@ __global__ void __launch_bounds__(threads)
   r[row] = block_rim::residual(rim, rows, couplings, t, x, x_low, b[row]);
 }
 
+/// A thread a node.
+__global__ void __launch_bounds__(threads) without_jumps_kernel(__grid_constant__ block_rim::TiedBox const box,
+                                                                __grid_constant__ block_rim::HalfRows const rows, double* b) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < box.n())
+    if (box_rows::Node const node = box.node(i); box.is_near_tied(node))
+      b[i] = block_rim::without_jumps(box, rows, node, b[i]);
+}
+__global__ void __launch_bounds__(threads) fold_kernel(__grid_constant__ block_rim::TiedBox const box, double* values, double* b) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < box.n())
+    block_rim::fold_row(box, box.node(i), values, b);
+}
+__global__ void __launch_bounds__(threads) clear_kernel(__grid_constant__ block_rim::TiedBox const box, double* values, double* b) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < box.n())
+    block_rim::clear_ties(box, box.node(i), values, b);
+}
+__global__ void __launch_bounds__(threads) set_tied_kernel(__grid_constant__ block_rim::TiedBox const box, double* u) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < box.n())
+    block_rim::set_tied(box, box.node(i), u);
+}
+
 struct Offset {
   std::int64_t i[3];
 };
@@ -65,6 +89,29 @@ public:
   void fill(Context& context, BlockRim const& rim, std::array<std::int64_t, 3> const& nodes, double const* around,
             block_rim::Couplings const& to, std::int64_t* not_finite) const override {
     launch_fill(context, rim, block_rim::HalfRows(nodes, around), to, not_finite);
+  }
+
+  void fill(Context& context, BlockRim const& rim, block_rim::FoldedRows const& rows, block_rim::Couplings const& to,
+            std::int64_t* not_finite) const override {
+    launch_fill(context, rim, rows, to, not_finite);
+  }
+
+  void fold(Context& context, block_rim::TiedBox const& box, double* values, double* b) const override {
+    auto const stream = cuda::of(context).stream();
+    auto const blocks = cuda::n_blocks(box.n(), threads);
+    if (values != nullptr && (box.jump[0] != 0 || box.jump[1] != 0 || box.jump[2] != 0)) {
+      without_jumps_kernel<<<blocks, threads, 0, stream>>>(
+          box, block_rim::HalfRows(box.nodes[0], box.nodes[1], box.nodes[2], values), b);
+      POISSON_CUDA_CHECK(cudaGetLastError());
+    }
+    fold_kernel<<<blocks, threads, 0, stream>>>(box, values, b);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+    clear_kernel<<<blocks, threads, 0, stream>>>(box, values, b);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  void set_tied(Context& context, block_rim::TiedBox const& box, double* u) const override {
+    set_tied_kernel<<<cuda::n_blocks(box.n(), threads), threads, 0, cuda::of(context).stream()>>>(box, u);
+    POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
   void residual(Context& context, BlockRim const& rim, BoxStencilView const& block, CsrView const& couplings, double const* x,

@@ -52,7 +52,10 @@ struct Row {
 };
 
 std::string const half_cds = "matrix.format=half_cds", matrix_free = "matrix.format=matrix_free",
-                  varies = "problem.coefficient=1 + x", order_2 = "problem.element.order=2", order_3 = "problem.element.order=3",
+                  varies = "problem.coefficient=1 + x",
+                  sides_of_x =
+                      "problem.boundary=[{ids: [1, 0], type: periodic, value: '2'}, {ids: all, type: dirichlet, value: '0'}]",
+                  order_2 = "problem.element.order=2", order_3 = "problem.element.order=3",
                   in_two = "problem.mesh.regions=[{name: core, where: x < 0.5}]",
                   by_region = "problem.coefficient={core: '1', default: '2'}";
 
@@ -82,6 +85,20 @@ TEST(AssemblyPlan, OfBoxes) {
       {1, "[8, 8, 8]", {half_cds, "matrix.conversion=host"}, Route::csr, Format::csr},
       {1, "[8, 8, 8]", {order_2}, Route::cells, Format::matrix_free},
       {1, "[8, 8, 8]", {order_2, "solver.preconditioner=ic0"}, Route::csr, Format::csr},
+      {1, "[8, 8, 8]", {sides_of_x}, Route::box, Format::half_cds},
+      {1, "[3, 8, 8]", {sides_of_x}, Route::box, Format::half_cds},
+      {1, "[2, 8, 8]", {sides_of_x}, Route::csr, Format::csr},
+      {3, "[8, 8, 8]", {sides_of_x}, Route::csr, Format::csr},
+      {1, "[8, 8, 8]", {sides_of_x, varies}, Route::box, Format::half_cds},
+      {1, "[8, 8, 8]", {sides_of_x, order_2}, Route::csr, Format::csr},
+      {1, "[100, 50, 50]", {sides_of_x}, Route::box, Format::half_cds},
+      {1, "[75, 50, 50]", {sides_of_x}, Route::csr, Format::csr},
+      {1, "[75, 50, 50]", {sides_of_x, "solver.preconditioner=jacobi"}, Route::box, Format::half_cds},
+      {1,
+       "[8, 8, 8]",
+       {"problem.boundary=[{ids: [0, 1], type: periodic, value: y}, {ids: all, type: dirichlet, value: '0'}]"},
+       Route::csr,
+       Format::csr},
       {3,
        "[8, 8, 8]",
        {half_cds, "problem.boundary=[{ids: [0, 1], type: periodic}, {ids: all, type: dirichlet, value: '0'}]"},
