@@ -78,7 +78,9 @@ template <class V>
 void WholeVector<V>::gather(V const* x, V* all) {
   kernels_.pack(context_, n_own_, own_.data(), x, packed_.data(), vectors_, n_here_);
   std::int64_t const bytes = packed_.bytes();
-  if (DeviceRanks* const devices = transport_.devices(); devices != nullptr)
+  if (ranks_.is_alone())
+    context_.copy(messages_.data(), packed_.data(), bytes);
+  else if (DeviceRanks* const devices = transport_.devices(); devices != nullptr)
     devices->all_gather(packed_.data(), bytes, messages_.data());
   else if (context_.backend() == Backend::cpu)
     ranks_.all_gather(packed_.data(), bytes, messages_.data());

@@ -46,7 +46,7 @@ public:
   void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override;
   void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
                    std::int32_t const* stop) const override;
-  /// Without other ranks the block multiplies all columns in one pass.
+  /// Without neighbours the block multiplies all columns in one pass.
   void product_dots(std::span<ProductColumn<double> const> columns) const override;
   void diagonal(double* d) const override { add_up_diagonal<double>(d); }
   void diagonal(Pointer<DoubleDouble> d) const override { add_up_diagonal<DoubleDouble>(d); }

@@ -19,7 +19,7 @@ double measure_copy_bandwidth(Context& context, double seconds) {
 
 RankTransport& rank_transport(Context& context, Communicator& ranks) {
   static RankTransport by_host;
-  return context.backend() == Backend::cpu ? by_host : cuda_rank_transport(context, ranks);
+  return context.backend() == Backend::cpu || ranks.is_alone() ? by_host : cuda_rank_transport(context, ranks);
 }
 
 void connect_beside(Context& context, Communicator& ranks, Connect when) {

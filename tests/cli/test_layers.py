@@ -69,6 +69,9 @@ ASKS_FOR_OTHER_RANKS = {
     "app/run/run_device.cpp": 1,  # devices connect beside the mesh; a rank alone does not wait for its own
     "app/run/shared_matrix.cpp": 1,  # a Matrix, or the part of one
     "app/run/system_solver.cpp": 5,  # what the solver is told of the matrix; bandwidth is measured on one rank
+    "gpu/kernels/backends.cpp": 1,  # NCCL is not loaded for one rank
+    "gpu/exchange/halo.cpp": 1,  # images of own nodes are copies, which wait for nobody
+    "gpu/exchange/whole_vector.cpp": 1,  # the same
     "gpu/preconditioners/lanczos.cpp": 1,  # a sum that need not leave the device
     "gpu/solvers/gathered_sum.hpp": 2,  # the same
     "gpu/solvers/solver.cpp": 4,  # CUDA graphs; where levels begin

@@ -73,7 +73,7 @@ BoxProblem problem_of(Periodic const& box, bool joined) {
   return problem;
 }
 
-std::vector<Periodic> boxes() {
+std::vector<Periodic> periodic_boxes() {
   std::vector<Periodic> result;
   for (int subset = 1; subset < 8; ++subset)
     for (auto const& others : {free_sides, fixed_sides, mixed_sides})
@@ -134,7 +134,7 @@ struct Joined {
   std::int64_t nnz = 0;
 };
 
-Joined joined(Context& context, Periodic const& box) {
+Joined joined_box(Context& context, Periodic const& box) {
   BoxSystem system(context, problem_of(box, true));
   Joined result;
   result.nnz = system.nnz();
@@ -162,7 +162,7 @@ Entries entries_of(RankMatrix const& a) {
   return result;
 }
 
-std::string name_of(Periodic const& box) {
+std::string text_of(Periodic const& box) {
   std::string text;
   for (std::size_t d = 0; d < 3; ++d)
     text += std::to_string(box.cells[d]) + (box.directions[d] ? "p " : " ");
@@ -176,13 +176,13 @@ class PeriodicBoxes : public OnBackend<B::value> {};
 TYPED_TEST_SUITE(PeriodicBoxes, Backends, BackendNames);
 
 TYPED_TEST(PeriodicBoxes, HaveTheRowsOfFreeSidesAddedUp) {
-  for (Periodic const& box : boxes()) {
-    SCOPED_TRACE(name_of(box));
+  for (Periodic const& box : periodic_boxes()) {
+    SCOPED_TRACE(text_of(box));
     BoxSystem free(*this->context, problem_of(box, false));
     CsrMatrix const a = free.matrix().to_csr();
     HostVector<double> const f = free.take_rhs().take_host();
     Folded const expected = folded(a, f, box);
-    Joined const found = joined(*this->context, box);
+    Joined const found = joined_box(*this->context, box);
     Entries const entries = entries_of(*found.matrix);
     ASSERT_EQ(entries.size(), expected.entries.size());
     EXPECT_EQ(found.nnz, std::ssize(entries));
@@ -200,9 +200,9 @@ TYPED_TEST(PeriodicBoxes, HaveTheRowsOfFreeSidesAddedUp) {
 }
 
 TYPED_TEST(PeriodicBoxes, MultiplyAndVerify) {
-  for (Periodic const& box : boxes()) {
-    SCOPED_TRACE(name_of(box));
-    Joined const system = joined(*this->context, box);
+  for (Periodic const& box : periodic_boxes()) {
+    SCOPED_TRACE(text_of(box));
+    Joined const system = joined_box(*this->context, box);
     RankMatrix const& a = *system.matrix;
     std::int64_t const n = a.n_rows();
     auto const x = random_vector(n, 3);
@@ -242,8 +242,8 @@ TYPED_TEST(PeriodicBoxes, AreSolvedByMultigridInFewIterations) {
                                    {{7, 8, 9}, {true, true, true}, free_sides},
                                    {{4, 4, 4}, {true, true, true}, free_sides}};
   for (Periodic const& box : list) {
-    SCOPED_TRACE(name_of(box));
-    Joined system = joined(*this->context, box);
+    SCOPED_TRACE(text_of(box));
+    Joined system = joined_box(*this->context, box);
     if (box.holds_first())
       system.b[0] = 0;
     Array<double> const b(*this->context, std::span<double const>(system.b));
