@@ -62,9 +62,9 @@ public:
   /// The image of a place in [0, 1]^3 of the active cell.
   [[nodiscard]] dealii::Point<3> operator()(dealii::CellId const& cell, Point3 place) {
     auto const children = cell.get_child_indices();
-    for (auto child = children.rbegin(); child != children.rend(); ++child)
+    for (std::size_t i = children.size(); i-- > 0;)
       for (unsigned d = 0; d < 3; ++d)
-        place[d] = (place[d] + static_cast<double>(static_cast<unsigned>(*child) >> d & 1U)) / 2;
+        place[d] = (place[d] + static_cast<double>(static_cast<unsigned>(children[i]) >> d & 1U)) / 2;
     for (unsigned d = 0; d < 3; ++d)
       lagrange_values(cells_.order, place[d], values_[d]);
     dealii::Point<3> x;
