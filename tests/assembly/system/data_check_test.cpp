@@ -1,5 +1,6 @@
 /// The cells of a box in which k or f jumps: row by row on a box, and cell by cell where deal.II has made the same cells.
 #include "assembly/discretization.hpp"
+#include "assembly/system/data_check.hpp"
 #include "tests/convergence/support.hpp"
 
 #include <array>

@@ -79,7 +79,7 @@ Errors errors_of(ResidualModelMaker const& maker, SystemWeights const& weights, 
   return {estimate.relative(), system.energy(e) / system.energy(u)};
 }
 
-class ResidualModelOfSize : public testing::TestWithParam<std::size_t> {};
+class ResidualModelOfSize : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(ResidualModelOfSize, EstimatesAreNearTheErrors) {
   auto const host = make_context(Backend::cpu);
@@ -139,7 +139,7 @@ TEST_P(ResidualModelOfSize, ErrorsThatAreRoundingAreSmall) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, ResidualModelOfSize, testing::Values(60, 2000));  // the cycle is the inverse; it has levels
+INSTANTIATE_TEST_SUITE_P(Sizes, ResidualModelOfSize, ::testing::Values(60, 2000));  // the cycle is the inverse; it has levels
 
 TEST(ResidualModel, OtherPlacesOfEntriesAreRefused) {
   auto const host = make_context(Backend::cpu);
