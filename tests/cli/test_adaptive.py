@@ -164,6 +164,7 @@ def test_an_interrupt_leaves_the_last_finished_cycle(poisson):
 
 
 REFUSED = {
+    "curved cells of a generator": (["problem.mesh={generator: hyper_ball, adaptive: {tolerance: 2%}}", "problem.element.order=2"], "problem.element.order", "curved"),
     "a target that is not there": (["problem.mesh.adaptive.target=flux.nose"], "problem.mesh.adaptive.target", "nose"),
     "a target that is no quantity": (["problem.mesh.adaptive.target=nonsense"], "problem.mesh.adaptive.target", "nonsense"),
     "a probe that is not there": (["problem.mesh.adaptive.target=probe.nose"], "problem.mesh.adaptive.target", "nose"),

@@ -65,10 +65,18 @@ BoxProblem problem_of(Periodic const& box, bool joined) {
       for (double& x : problem.coordinates[d])
         x = problem.origin[d] + (x - problem.origin[d]) * scale;
     }
+  // 0.75 at the first corner, and higher by the jumps at the last nodes.
+  ExpressionCode fitting = constant(0.75).code;
+  for (std::size_t d = 0; d < 3; ++d)
+    if (box.directions[d])
+      for (Instruction const& i :
+           {Instruction(std::array{Op::x, Op::y, Op::z}[d]), Instruction(Op::constant, -problem.origin[d]), Instruction(Op::add),
+            Instruction(Op::constant, box.jump[d] / problem.extent[d]), Instruction(Op::multiply), Instruction(Op::add)})
+        fitting.push_back(i);
   for (std::size_t face = 0; face < 6; ++face) {
     bool const periodic = box.directions[face / 2];
     problem.faces[face] = {periodic ? (joined ? Type::periodic : Type::neumann) : box.others[face], static_cast<int>(face),
-                           constant(periodic ? (joined && face % 2 == 1 ? box.jump[face / 2] : 0) : 0.75).code, constant(2).code};
+                           periodic ? constant(joined && face % 2 == 1 ? box.jump[face / 2] : 0).code : fitting, constant(2).code};
   }
   return problem;
 }
