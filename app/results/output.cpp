@@ -4,6 +4,7 @@
 #include "app/domain/gathered_rows.hpp"
 #include "app/io/output_mesh.hpp"
 #include "gpu/core/interrupt.hpp"
+#include "gpu/core/memory.hpp"
 #include "gpu/core/threads.hpp"
 
 #include <algorithm>
@@ -152,8 +153,10 @@ void Outputs::make(Solution& solution, std::filesystem::path const& folder) cons
         interrupted = true;
       }
   };
-  if (take_fields())
+  if (take_fields()) {
+    return_freed_memory();  // of the solve
     whatever_happens([&] { solution.own_cells = solution_output(solution, config_); });
+  }
   // Pictures are drawn while a file is written: neither keeps all threads busy. Of several ranks only one thread sends messages.
   std::vector<std::future<void>> from_fields;
   for (auto const& output : list_)
