@@ -201,7 +201,8 @@ def test_it_has_every_key_with_type_default_and_description(poisson, schema):
         for name in path.split("."):
             value = value[name]
         if path in ("problem.boundary", "problem.mesh.arguments", "problem.mesh.join", "problem.mesh.array", "problem.mesh.boundary_array", "problem.mesh.step",
-                    "problem.mesh.scale", "analysis.effective.direction", *(f"analysis.effective.sub_volumes.{key}" for key in ("size", "count", "seed")), *(f"problem.mesh.{key}" for key in ("type", "big_endian", "spacing", "crop", "flip", "threshold", "coarsen", "names", "size",
+                    "problem.mesh.scale", "analysis.effective.direction", *(f"analysis.effective.sub_volumes.{key}" for key in ("size", "count", "seed")),
+                    *(f"problem.mesh.adaptive.{key}" for key in ("target", "max_unknowns", "max_cycles", "max_levels", "estimator", "marking", "fraction", "coarsen_fraction", "keep_cycles")), *(f"problem.mesh.{key}" for key in ("type", "big_endian", "spacing", "crop", "flip", "threshold", "coarsen", "names", "size",
                                                                                                    "shape_order", "time_limit", "allow_commands"))):
             assert "default" not in key
         else:
@@ -240,7 +241,7 @@ def test_a_part_of_a_list(poisson):
 
 
 @pytest.mark.parametrize("key, meant", [("solver.tolerence", "did you mean 'solver.tolerance'?"), ("slover", "did you mean 'solver'?"),
-                                        ("tolerance", "did you mean 'solver.tolerance'?"), ("zzzzzzzz", "there are parameters, problem, matrix"),
+                                        ("tolerance", "'problem.mesh.adaptive.tolerance' or 'solver.tolerance'"), ("zzzzzzzz", "there are parameters, problem, matrix"),
                                         ("precision", "'solver.precision' or 'solver.multigrid.precision' or 'output.vtk.precision'"),
                                         ("problem.bondary.alpha", "did you mean 'problem.boundary.alpha'?"), ("", "unknown key ''"),
                                         ("solver.", "unknown key 'solver.'"), ("solver.tolerance.x", "unknown key")])
