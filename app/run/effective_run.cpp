@@ -318,10 +318,12 @@ private:
                            .result()
                            .tensor()
                            .by_flux;
+      std::string const name = "sub-volume " + std::to_string(result.sub_volumes.size());
+      for (std::string const& warning : of_run.warnings)
+        parts_.solver.log().warn(name + ": " + warning);
       if (of_run.status != SolverStatus::converged && record.status == SolverStatus::converged) {
         record.status = of_run.status;
-        record.reason =
-            "sub-volume " + std::to_string(result.sub_volumes.size()) + " of analysis.effective was not solved: " + of_run.reason;
+        record.reason = name + " of analysis.effective was not solved" + (of_run.reason.empty() ? "" : ": " + of_run.reason);
       }
     }
   }
