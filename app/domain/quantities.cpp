@@ -114,7 +114,7 @@ assembly::Quantities quantities_on_backend(SolutionValues const& values, assembl
   };
   FieldPair const& u = values.around();
   assembly::ValuesOfUnknowns const high = values_of(u.high), low = values_of(u.low);
-  if (mesh.whole.lexicographic) {
+  if (mesh.whole.lexicographic || values.box() != nullptr) {
     assembly::NodesOfBox of_high = mesh.around->nodes_among(high), of_low;
     assembly::InsideOfSide inside;
     if (low)

@@ -1,7 +1,11 @@
 #include "app/run/balance.hpp"
 
 #include "assembly/system/boundary_flux.hpp"
+#include "gpu/core/array.hpp"
 #include "gpu/core/double_double.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/box_elements.hpp"
+#include "gpu/kernels/fields.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -43,6 +47,18 @@ std::string warning_of(Balance const& balance, bool all_given, std::pair<double,
 }  // namespace
 
 void add(Field const& d, double sign, FieldPair& to, bool extends) {
+  Context* const context = d.context();
+  if (context != nullptr && context == to.high.context() && (extends || !to.low.empty())) {
+    if (to.low.empty()) {
+      Array<double> low(*context, d.size());
+      low.set_zero();
+      to.low = Field(std::move(low));
+    }
+    Array<double> of_d = d.on(*context).copy_to(*context);
+    kernels_for<FieldKernels>(*context).add(*context, d.size(), sign, of_d.data(),
+                                            {to.high.change_on(*context).data(), to.low.change_on(*context).data()});
+    return;
+  }
   if (extends && to.low.empty())
     to.low = Field(HostVector<double>(static_cast<std::size_t>(to.high.size()), 0.0));
   std::span<double const> const values = d.host();
@@ -55,6 +71,13 @@ void add(Field const& d, double sign, FieldPair& to, bool extends) {
   }
 }
 
+void clear_entry(Field& values, std::size_t i) {
+  if (Context* const context = values.context())
+    context->set_zero(values.change_on(*context).data() + i, sizeof(double));
+  else
+    values.change_on_host()[i] = 0;
+}
+
 void settle_balance(SystemSolver& solver, Field const& b, CorrectedSolution const& solution, bool all_given,
                     std::function<std::pair<double, double>()> const& range_of_k, assembly::Quantities& quantities) {
   RunLog& log = solver.log();
@@ -63,8 +86,11 @@ void settle_balance(SystemSolver& solver, Field const& b, CorrectedSolution cons
   Communicator& ranks = solver.team().communicator();
   auto const total = [&](Field const& r) {
     double sum = 0;
-    for (double const value : r.host())
-      sum += std::abs(value);
+    if (Context* const context = r.context())
+      sum = kernels_for<BoxElementKernels>(*context).sums(*context, r.size(), r.on(*context).data()).absolute;
+    else
+      for (double const value : r.host())
+        sum += std::abs(value);
     return sum_over(ranks, sum);
   };
   // `residuals` gives their total, where that counts.
@@ -99,7 +125,7 @@ void settle_balance(SystemSolver& solver, Field const& b, CorrectedSolution cons
   double const aim = wanted * limit_of(told, tolerance) / told;
   for (int i = 0; i < most_corrections && (before > aim * balance.scale || (stagnated && !is_solved())); ++i) {
     if (solution.held)
-      r.change_on_host()[*solution.held] = 0;
+      clear_entry(r, *solution.held);
     constexpr double loosest = 0.1;
     double const enough = stagnated ? 0 : 0.5 * aim * balance.scale / before;
     Field const d = solver.correction(r, std::clamp(enough, tolerance_of_correction, loosest));

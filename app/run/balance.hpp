@@ -14,6 +14,9 @@ namespace poisson::app {
 /// to += sign d. Where `to` has low parts, or shall have them (`extends`), they get what the high ones cannot hold.
 void add(Field const& d, double sign, FieldPair& to, bool extends = false);
 
+/// Sets an entry to 0, where the values are.
+void clear_entry(Field& values, std::size_t i);
+
 /// A solution u + u_low that can be corrected. Functions are collective.
 struct CorrectedSolution {
   /// The residuals of the free unknowns, in rows of the system as the solver has them.

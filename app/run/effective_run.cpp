@@ -6,8 +6,12 @@
 #include "assembly/image/labels.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "assembly/system/integrals.hpp"
+#include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/field.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/vectors.hpp"
 
 #include <algorithm>
 #include <array>
@@ -28,10 +32,6 @@ std::size_t index_of(Direction direction) {
   return static_cast<std::size_t>(direction);
 }
 
-/// The solutions of periodic problems and their forces, f - A u of all unknowns, at own rows.
-struct OfProblem {
-  HostVector<double> u, forces;
-};
 using Column = std::array<double, 3>;  ///< of a tensor
 
 /// A problem that is solved as in a run of its own, but for the backend.
@@ -116,26 +116,42 @@ public:
   }
 
 private:
-  /// The coordinate along one axis, from the middle of the box, of the unknowns around.
-  [[nodiscard]] HostVector<double> coordinate(Domain const& mesh, Direction direction) const {
+  /// The coordinate along one axis, from the middle of the box, of the unknowns around; of a box that gpu/elements has assembled
+  /// on the backend.
+  [[nodiscard]] Field coordinate(System const& system, Domain const& mesh, Direction direction) const {
     std::size_t const d = index_of(direction);
     assembly::MeshSpec const& box = parts_.config.problem.mesh;
     double const middle = box.origin[d] + box.extent[d] / 2;
+    if (Field on_backend = system.coordinate(d, middle); !on_backend.empty())
+      return on_backend;
     HostVector<double> x(mesh.n_around());
     for (std::size_t i = 0; i < x.size(); ++i)
       x[i] = mesh.around->point(static_cast<std::int64_t>(i))[d] - middle;
-    return x;
+    return Field(std::move(x));
   }
 
-  /// What forces do along a displacement of own rows, over the volume.
-  [[nodiscard]] double mean_of(std::span<double const> forces, std::span<double const> displacement) const {
-    return -sum_over(parts_.team.communicator(), assembly::ordered_dot(displacement, forces)) / volume_;
+  /// What forces of own rows do along a displacement of the unknowns around, over the volume.
+  [[nodiscard]] double mean_of(Domain const& mesh, Field const& forces, Field const& displacement) const {
+    Communicator& ranks = parts_.team.communicator();
+    if (Context* const context = forces.context(); context != nullptr && mesh.is_whole()) {
+      Array<double> sum(*context, 1);
+      kernels_for<VectorKernels<double>>(*context).dot(*context, forces.size(), forces.on(*context).data(),
+                                                       displacement.on(*context).data(), sum.data());
+      double value = 0;
+      sum.download(std::span<double>(&value, 1));
+      return -value / volume_;
+    }
+    HostVector<double> storage;
+    if (!mesh.is_whole())
+      storage = mesh.of_own_rows(displacement.host());
+    std::span<double const> const of_rows = mesh.is_whole() ? displacement.host() : std::span<double const>(storage);
+    return -sum_over(ranks, assembly::ordered_dot(of_rows, forces.host())) / volume_;
   }
 
-  [[nodiscard]] Column fluxes_of(Domain const& mesh, std::span<double const> forces) const {
+  [[nodiscard]] Column fluxes_of(System const& system, Domain const& mesh, Field const& forces) const {
     Column fluxes{};
     for (Direction const direction : directions)
-      fluxes[index_of(direction)] = mean_of(forces, mesh.of_own_rows(coordinate(mesh, direction)));
+      fluxes[index_of(direction)] = mean_of(mesh, forces, coordinate(system, mesh, direction));
     return fluxes;
   }
 
@@ -159,10 +175,10 @@ private:
       if (direction == first_)
         continue;
       others.push_back(direction);
-      u.push_back({Field(coordinate(parts_.mesh, direction)), {}});
+      u.push_back({coordinate(parts_.system, parts_.mesh, direction), {}});
       Field r = parts_.system.residual(u.back());
       if (auto const held = parts_.system.held())
-        r.change_on_host()[*held] = 0;
+        clear_entry(r, *held);
       b.push_back(std::move(r.change_on(parts_.device.context())));
     }
     auto const solved = parts_.solver.solve_more(std::move(b));
@@ -173,18 +189,19 @@ private:
         parts_.system.correct(x.low, 1, u[i]);
       add_solve(true, others[i], result.status, result, residual_true);
     }
-    std::array<OfProblem, 3> problems;
-    auto const set = [&](Direction direction, FieldPair const& solution) {
-      problems[index_of(direction)] = {parts_.mesh.of_own_rows(solution.high.host()), parts_.system.forces(solution)};
-    };
-    set(first_, parts_.u);
+    std::array<FieldPair const*, 3> solutions{};
+    solutions[index_of(first_)] = &parts_.u;
     for (std::size_t i = 0; i < others.size(); ++i)
-      set(others[i], u[i]);
-    for (std::size_t j = 0; j < 3; ++j) {
-      Column const fluxes = fluxes_of(parts_.mesh, problems[j].forces);
-      for (std::size_t i = 0; i < 3; ++i) {
-        tensor.by_flux[i][j] = fluxes[i];
-        tensor.by_energy[i][j] = mean_of(problems[j].forces, problems[i].u);
+      solutions[index_of(others[i])] = &u[i];
+    std::array<Field, 3> forces;
+    for (std::size_t j = 0; j < 3; ++j)
+      forces[j] = parts_.system.forces(*solutions[j]);
+    for (Direction const direction : directions) {
+      std::size_t const i = index_of(direction);
+      Field const x = coordinate(parts_.system, parts_.mesh, direction);
+      for (std::size_t j = 0; j < 3; ++j) {
+        tensor.by_flux[i][j] = mean_of(parts_.mesh, forces[j], x);
+        tensor.by_energy[i][j] = mean_of(parts_.mesh, forces[j], solutions[i]->high);
       }
     }
     judge(tensor, true);
@@ -205,12 +222,12 @@ private:
   }
 
   void set_fixed(EffectiveTensor& tensor, Direction direction, System const& system, Domain const& mesh, FieldPair const& u) const {
-    HostVector<double> const forces = system.forces(u);
-    Column const fluxes = fluxes_of(mesh, forces);
+    Field const forces = system.forces(u);
+    Column const fluxes = fluxes_of(system, mesh, forces);
     std::size_t const j = index_of(direction);
     for (std::size_t i = 0; i < 3; ++i)
       tensor.by_flux[i][j] = fluxes[i];
-    tensor.by_energy[j][j] = mean_of(forces, mesh.of_own_rows(u.high.host()));
+    tensor.by_energy[j][j] = mean_of(mesh, forces, u.high);
   }
 
   /// A run of its own, but for the backend.

@@ -306,7 +306,7 @@ HostVector<double> System::fixed_rows() const {
 std::unique_ptr<ElementSolution> System::element_solution() {
   if (mesh_.own == nullptr)
     return nullptr;
-  if (mesh_.whole.box_for_elements && !mesh_.whole.periodic)
+  if (mesh_.whole.box_for_elements && (!mesh_.whole.periodic || whole_box_ != nullptr))
     if (BoxProblem const problem = problem_of_box(); problem.materials || mesh_.whole.material_ids.size() == 1)
       return std::make_unique<BoxSolution>(context_(), problem);
   if (asks_host_about(config_, mesh_.whole, plan_))
@@ -326,17 +326,48 @@ LatticeGeometry System::lattice_geometry() const {
   return mesh_.around->lattice_geometry();
 }
 
-HostVector<double> System::forces(FieldPair const& u) const {
+BoxResidual const* System::residual_of_box() const {
+  if (whole_box_ == nullptr || box_residual_)
+    return box_residual_.get();
+  BoxProblem const problem = problem_of_box();
+  if (!BoxResidual::knows(problem))
+    return nullptr;
+  std::vector<std::pair<std::int64_t, double>> loads;
+  for (auto const& load : mesh_.around->point_loads().loads)
+    loads.emplace_back(load.unknown, load.value);
+  box_residual_ = std::make_unique<BoxResidual>(context_(), problem, loads);
+  return box_residual_.get();
+}
+
+Field System::coordinate(std::size_t direction, double origin) const {
+  return whole_box_ != nullptr ? Field(whole_box_->coordinate(direction, origin)) : Field();
+}
+
+Field System::forces(FieldPair const& u) const {
+  if (BoxResidual const* const of_box = residual_of_box()) {
+    Context& context = context_();
+    Array<double> r(context, u.high.size());
+    (*of_box)(u.high.on(context).data(), u.low.empty() ? nullptr : u.low.on(context).data(), r.data());
+    return Field(std::move(r));
+  }
   HostVector<double> r;
   team_.together([&] {
     if (mesh_.around)
       r = mesh_.of_own_rows(mesh_.around->residual(u.high.host(), u.low.host()).values);
   });
-  return r;
+  return Field(std::move(r));
 }
 
 Field System::residual(FieldPair const& u) const {
-  HostVector<double> r = forces(u);
+  Field f = forces(u);
+  if (residual_of_box() != nullptr) {
+    double* const values = f.change_on(context_()).data();
+    if (pure_neumann())
+      whole_box_->subtract_constant_source(values);
+    whole_box_->restrict_to_free(values);
+    return f;
+  }
+  HostVector<double> r = f.take_host();
   if (pure_neumann())
     subtract_constant_source(r, weights());
   if (mesh_.is_whole() && elements_ == nullptr) {
@@ -372,6 +403,15 @@ HostVector<double> System::unconstrained(HostVector<double> x) const {
 }
 
 void System::correct(Field const& correction, double sign, FieldPair& u) const {
+  if (whole_box_ != nullptr) {
+    Context& context = context_();
+    Array<double> all = correction.on(context).copy_to(context);
+    whole_box_->extend_to_tied(all.data());
+    if (pure_neumann())
+      whole_box_->subtract_mean(all.data());
+    add(Field(std::move(all)), sign, u, true);
+    return;
+  }
   std::span<double const> const d = correction.host();
   Field all = around_of_rows(Field(HostVector<double>(d.begin(), d.end())));
   std::span<double> const values = all.change_on_host();
@@ -383,7 +423,6 @@ void System::correct(Field const& correction, double sign, FieldPair& u) const {
           sum += weight * d[static_cast<std::size_t>(free)];
         values[static_cast<std::size_t>(i)] = sum;
       }
-  for_tied([&](std::size_t tied, std::size_t root) { values[tied] = values[root]; });
   if (pure_neumann())
     subtract_mean(values);
   add(all, sign, u, true);
@@ -429,7 +468,9 @@ Field System::reconstruct(Field x) const {
   } else if (mesh_.around) {
     set_constrained(u);
   }
-  if (pure_neumann())
+  if (pure_neumann() && whole_box_ != nullptr)
+    whole_box_->subtract_mean(u.change_on(whole_box_->context()).data());
+  else if (pure_neumann())
     subtract_mean(u.change_on_host());
   return u;
 }

@@ -14,6 +14,8 @@
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/core/shared_lattices.hpp"
 #include "gpu/elements/block_system.hpp"
+#include "gpu/elements/box_residual.hpp"
+#include "gpu/elements/box_system.hpp"
 #include "gpu/elements/element_solution.hpp"
 #include "gpu/elements/element_system.hpp"
 #include "gpu/elements/order_one.hpp"
@@ -92,8 +94,11 @@ public:
   /// Dirichlet values and tied unknowns; in pure Neumann problems after it was made to sum to zero, as the right-hand side was.
   [[nodiscard]] Field residual(FieldPair const& u) const;
   /// f - A u of own rows by the elements, Dirichlet and tied unknowns included, and with sources as they are given: what flows
-  /// through boundaries.
-  [[nodiscard]] HostVector<double> forces(FieldPair const& u) const;
+  /// through boundaries. Of a whole box that gpu/elements has assembled it is on the backend, as residual().
+  [[nodiscard]] Field forces(FieldPair const& u) const;
+  /// A coordinate of the nodes of a whole box that gpu/elements has assembled, from `origin` on, on the backend; empty elsewhere.
+  /// It is local.
+  [[nodiscard]] Field coordinate(std::size_t direction, double origin) const;
   /// C^T f of values of all unknowns, where a rank has the whole mesh: a right-hand side whose Dirichlet values are 0. And x with 0
   /// in the rows of unknowns that are given or tied. They are local.
   [[nodiscard]] HostVector<double> restricted(HostVector<double> f) const;
@@ -116,6 +121,8 @@ private:
   [[nodiscard]] OrderOne order_one_of_box(Context& context) const;
   void add_point_loads();
   [[nodiscard]] LatticeGeometry lattice_geometry() const;
+  /// Of a whole box that gpu/elements has assembled: what its elements leave; null elsewhere.
+  [[nodiscard]] BoxResidual const* residual_of_box() const;
   /// Gives unknowns that are given or tied their values, where u is.
   void set_constrained(Field& u) const;
 
@@ -157,8 +164,10 @@ private:
   std::optional<BlockSystem> block_;  ///< of one by gpu/elements
   /// What was assembled on the whole mesh, or on the block of a box: it keeps the Dirichlet values.
   std::unique_ptr<ElementSystem> elements_;
-  assembly::Constraints constraints_;   ///< of unknowns around, where there are no elements_
-  std::int64_t first_constrained_ = 0;  ///< the unknown that is the first one of these
+  BoxSystem const* whole_box_ = nullptr;               ///< elements_, where that is a whole box
+  mutable std::unique_ptr<BoxResidual> box_residual_;  ///< made when it is asked for
+  assembly::Constraints constraints_;                  ///< of unknowns around, where there are no elements_
+  std::int64_t first_constrained_ = 0;                 ///< the unknown that is the first one of these
   std::shared_ptr<SharedLattices const> lattices_;
   // These are of an assembly by gpu/elements.
   std::optional<FieldSums> source_;        ///< of own cells

@@ -167,6 +167,7 @@ void System::assemble_box(Context& context) {
     source_lattice_ = system->source_lattice();
     anchored_ = system->anchored();
     if (mesh_.is_whole()) {
+      whole_box_ = system.get();
       b_ = system->take_rhs();
       block_->local = system->take_matrix();
       block_->rim = system->take_rim();

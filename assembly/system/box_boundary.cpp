@@ -212,14 +212,37 @@ struct SideValues {
   BoundaryFlux inside;  ///< of these
 };
 
+/// Takes out of `found` the nodes of `nodes` that are on one periodic side only: what leaves there is their residual. The others
+/// get their numbers in the box.
+void add_nodes_of_one_side(Space const& space, Range const& nodes, BoundaryFluxes& found) {
+  Index const n = nodes.count();
+  std::vector<PeriodicFlux> others;
+  for (auto first = found.periodic.begin(); first != found.periodic.end();) {
+    auto const last =
+        std::find_if(first, found.periodic.end(), [&](PeriodicFlux const& flux) { return flux.node.number != first->node.number; });
+    if (last - first == 1) {
+      found.boundaries[first->node.boundary].flux -= first->residual;
+      first = last;
+      continue;
+    }
+    for (; first != last; ++first) {
+      std::int64_t const i = first->node.number;
+      Index const at{nodes.first[0] + i % n[0], nodes.first[1] + i / n[0] % n[1], nodes.first[2] + i / (n[0] * n[1])};
+      others.push_back(*first);
+      others.back().node.number = (at[2] * space.box_nodes[1] + at[1]) * space.box_nodes[0] + at[0];
+    }
+  }
+  found.periodic = std::move(others);
+}
+
 /// Adds the fluxes of the tiles of these sides, in their order.
 void add_tiles(Space const& space, ReferenceElement const& element, ProblemData const& data, std::vector<SideValues> const& sides,
-               std::map<unsigned, BoundaryFlux>& result) {
+               BoundaryFluxes& result) {
   std::vector<std::pair<SideValues const*, std::int64_t>> tiles;
   for (SideValues const& of : sides)
     for (std::int64_t i = 0; i < of.side.n_tiles(); ++i)
       tiles.emplace_back(&of, i);
-  std::vector<std::map<unsigned, BoundaryFlux>> of_tiles(tiles.size());
+  std::vector<BoundaryFluxes> of_tiles(tiles.size());
   parallel_for(std::ssize(tiles), [&](std::int64_t i) {
     SideValues const& of = *tiles[static_cast<std::size_t>(i)].first;
     Side::Tile const tile = of.side.tile(tiles[static_cast<std::size_t>(i)].second);
@@ -229,18 +252,21 @@ void add_tiles(Space const& space, ReferenceElement const& element, ProblemData 
     Range const nodes = of.side.nodes_of(tile.around);
     HostVector<double> const values = part_of_nodes(of.side.nodes(), of.high, nodes),
                              low_values = of.low.empty() ? HostVector<double>() : part_of_nodes(of.side.nodes(), of.low, nodes);
-    of_tiles[static_cast<std::size_t>(i)] =
+    BoundaryFluxes& found = of_tiles[static_cast<std::size_t>(i)];
+    found =
         boundary_fluxes(Space(space, element, tile.around.first, tile.around.count()), element, data_at(data, space, nodes), values,
-                        marks_of(nodes, tile.counted, of.inner_nodes), low_values, marks_of(tile.around, tile.own, of.inner_cells))
-            .boundaries;
+                        marks_of(nodes, tile.counted, of.inner_nodes), low_values, marks_of(tile.around, tile.own, of.inner_cells));
+    add_nodes_of_one_side(space, nodes, found);
   });
   auto of_tile = of_tiles.begin();
   for (SideValues const& of : sides) {
     if (!of.inner_cells.is_empty())
-      result[of.side.number()].add(of.inside);
-    for (std::int64_t i = 0; i < of.side.n_tiles(); ++i, ++of_tile)
-      for (auto const& [id, flux] : *of_tile)
-        result[id].add(flux);
+      result.boundaries[of.side.number()].add(of.inside);
+    for (std::int64_t i = 0; i < of.side.n_tiles(); ++i, ++of_tile) {
+      for (auto const& [id, flux] : of_tile->boundaries)
+        result.boundaries[id].add(flux);
+      result.periodic.insert(result.periodic.end(), of_tile->periodic.begin(), of_tile->periodic.end());
+    }
   }
 }
 
@@ -266,7 +292,7 @@ std::map<unsigned, BoundaryFlux> box_boundary_fluxes(Space const& space, Referen
     cells.first[d] = own->first[d];
     cells.end[d] = own->first[d] + own->cells[d];
   }
-  std::map<unsigned, BoundaryFlux> result;
+  BoundaryFluxes result;
   std::vector<SideValues> sides;
   std::int64_t n_nodes = 0;  // of those in `sides`
   for (int s = 5; s >= 0; --s) {
@@ -294,7 +320,17 @@ std::map<unsigned, BoundaryFlux> box_boundary_fluxes(Space const& space, Referen
           values.inside.flux += load.value;
   }
   add_tiles(space, element, data, sides, result);
-  return result;
+  // Nodes that are on one side only, and their images: as add_periodic_fluxes has it for two nodes and the flow between them.
+  for (BoundaryData const& condition : data.boundary)
+    if (condition.type == BoundaryType::periodic) {
+      double &first = result.boundaries[condition.sides[0]].flux, &second = result.boundaries[condition.sides[1]].flux;
+      double const flow = (second - first) / 2;
+      first = -flow;
+      second = flow;
+    }
+  if (!result.periodic.empty())
+    add_periodic_fluxes(result.periodic, data, result);
+  return std::move(result.boundaries);
 }
 
 }  // namespace poisson::assembly

@@ -1,7 +1,10 @@
 #include "gpu/elements/box_points.hpp"
 
+#include "gpu/elements/element_system.hpp"
+
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace poisson {
 
@@ -52,6 +55,17 @@ double volume_in_sums(BoxProblem const& problem) {
       volume *= nodes[static_cast<std::size_t>(cells->end[d])] - nodes[static_cast<std::size_t>(cells->first[d])];
   }
   return volume;
+}
+
+bool has_constants_of_materials(BoxProblem const& problem) {
+  return problem.materials && std::ranges::all_of(problem.materials->coefficients, [](std::vector<ExpressionCode> const& k) {
+           return std::ranges::all_of(k, is_constant);
+         });
+}
+
+double constant_of(BoxProblem const& problem, std::size_t id, std::size_t c) {
+  std::vector<ExpressionCode> const& k = problem.materials->coefficients[id];
+  return k[k.size() == 1 ? 0 : c].front().value;
 }
 
 std::int64_t planes_at_once(std::array<std::int64_t, 3> const& cells, Backend backend) {

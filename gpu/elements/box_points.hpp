@@ -23,6 +23,11 @@ namespace poisson {
 /// Their volume.
 [[nodiscard]] double volume_in_sums(BoxProblem const& problem);
 
+/// Whether k is constant in each of several materials.
+[[nodiscard]] bool has_constants_of_materials(BoxProblem const& problem);
+/// That k of material `id`, component c of three.
+[[nodiscard]] double constant_of(BoxProblem const& problem, std::size_t id, std::size_t c);
+
 /// Planes of cells whose values of k and f are in memory at once: enough work for the device, or what a host's cache can hold.
 [[nodiscard]] std::int64_t planes_at_once(std::array<std::int64_t, 3> const& cells, Backend backend);
 

@@ -261,7 +261,7 @@ BoxSolution::OfSide BoxSolution::of_side(double const* u, int side, BoxProblem::
   std::array<std::int64_t, 3> const steps{1, box_.step_y(), box_.step_z()};
   BoxProblem::Face const& condition = faces_[s];
   BoxSide of;
-  of.fixed = condition.type == BoxProblem::Face::Type::dirichlet;
+  of.fixed = condition.type == BoxProblem::Face::Type::dirichlet || condition.type == BoxProblem::Face::Type::periodic;
   Places inside, on_faces;
   std::array<Array<double>, 2> edges;
   std::int64_t lowest = (upper ? cells_of_box_[d] : 0) * steps[d];

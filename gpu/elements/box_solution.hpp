@@ -41,9 +41,9 @@ public:
   /// Whether of_side can be asked: the backend evaluates k and f, and k is that of one material.
   [[nodiscard]] bool has_sides() const { return coefficients_.empty() && !coefficient_on_host_ && !source_on_host_; }
   /// Of side 2 d, or 2 d + 1, in direction d: the area of the faces of these cells and the integral of u over them, the least and
-  /// the largest value at their nodes, and the flux -k du/dn. Where u is prescribed, the flux is that of the residuals of these
-  /// nodes, which must lie inside of the side: all cells around them are here, and they are on no other side. Elsewhere it is that
-  /// of the faces. Numbers are those of the box. Preconditions: has_sides(); there are faces.
+  /// the largest value at their nodes, and the flux -k du/dn. Where u is prescribed, or the side periodic, the flux is that of the
+  /// residuals of these nodes, which must lie inside of the side: all cells around them are here, and they are on no other side.
+  /// Elsewhere it is that of the faces. Numbers are those of the box. Preconditions: has_sides(); there are faces.
   struct OfSide {
     double area = 0;
     SideSums sums;

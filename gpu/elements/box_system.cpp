@@ -8,6 +8,7 @@
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/box_element_rows.hpp"
+#include "gpu/kernels/fields.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -25,23 +26,11 @@ namespace {
 bool has_constant_coefficient(BoxProblem const& problem) {
   return !problem.coefficient_on_host && std::all_of(problem.coefficient.begin(), problem.coefficient.end(), is_constant);
 }
-/// Whether k is constant in each of several materials.
-bool has_constants_of_materials(BoxProblem const& problem) {
-  return problem.materials && std::ranges::all_of(problem.materials->coefficients, [](std::vector<ExpressionCode> const& k) {
-           return std::ranges::all_of(k, is_constant);
-         });
-}
 /// Whether LabelOperator is its matrix without entries.
 bool has_operator_of_materials(BoxProblem const& problem) {
   return has_constants_of_materials(problem) && problem.has_equal_cells() &&
          std::ranges::none_of(problem.faces, [](auto const& face) { return face.type == BoxProblem::Face::Type::robin; });
 }
-/// k of material `id`, component c of three.
-double constant_of(BoxProblem const& problem, std::size_t id, std::size_t c) {
-  std::vector<ExpressionCode> const& k = problem.materials->coefficients[id];
-  return k[k.size() == 1 ? 0 : c].front().value;
-}
-
 bool has_constant_source(BoxProblem const& problem) {
   return !problem.source_on_host && is_constant(problem.source);
 }
@@ -107,6 +96,18 @@ std::int64_t BoxSystem::peak_bytes(std::array<std::int64_t, 3> const& cells, int
 }
 
 BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format, bool with_matrix)
+    : BoxSystem(context, problem, format, with_matrix, true) {}
+
+Array<double> BoxSystem::loads(Context& context, BoxProblem const& problem) {
+  using Type = BoxProblem::Face::Type;
+  BoxProblem natural = problem;
+  for (BoxProblem::Face& face : natural.faces)
+    if (face.type == Type::dirichlet || face.type == Type::periodic)
+      face = {Type::neumann, 0, {Instruction(Op::constant, 0)}, {}};
+  return std::move(BoxSystem(context, natural, Format::half_cds, false, false).rhs_);
+}
+
+BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format, bool with_matrix, bool shifts)
     : ElementSystem(context), kernels_(kernels_for<BoxElementKernels>(context)), failed_(context) {
   assert(can_assemble(problem, format));
   for (std::size_t d = 0; d < 3; ++d) {
@@ -153,6 +154,17 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format,
   double const one = 1;
   one_ = Array<double>(context, std::span<double const>(&one, 1));
   evaluate_faces(problem);
+  pure_neumann_ = pure_neumann_ && shifts;
+  for (std::size_t d = 0; d < 3; ++d) {
+    HostVector<double> const edges = edges_of(problem, d);
+    HostVector<double> weights(edges.size() + 1, 0.0);
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      weights[i] += edges[i] / 2;
+      weights[i + 1] += edges[i] / 2;
+    }
+    node_weights_[d] = Array<double>(context, std::span<double const>(weights));
+  }
+  volume_ = problem.extent[0] * problem.extent[1] * problem.extent[2];
   for (std::size_t d = 0; d < 3; ++d)
     if (problem.is_periodic(d)) {
       block_rim::TiedBox& ties = ties_ ? *ties_ : ties_.emplace();
@@ -176,6 +188,60 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format,
 void BoxSystem::set_tied(double* x) const {
   if (ties_)
     kernels_for<BlockRimKernels>(context_).set_tied(context_, *ties_, x);
+}
+
+void BoxSystem::restrict_to_free(double* r) const {
+  if (ties_) {
+    block_rim::TiedBox ties = *ties_;
+    std::fill(std::begin(ties.jump), std::end(ties.jump), 0.0);
+    kernels_for<BlockRimKernels>(context_).fold(context_, ties, nullptr, r);
+  }
+  BoxElements zero = box_;
+  for (BoxFace& face : zero.faces)
+    face.value = nullptr;
+  kernels_.set_dirichlet(context_, zero, r);
+}
+
+void BoxSystem::extend_to_tied(double* d) const {
+  if (!ties_)
+    return;
+  block_rim::TiedBox ties = *ties_;
+  std::fill(std::begin(ties.jump), std::end(ties.jump), 0.0);
+  kernels_for<BlockRimKernels>(context_).set_tied(context_, ties, d);
+}
+
+TensorGrid BoxSystem::integrals_of_nodes() const {
+  return {box_.nodes, {node_weights_[0].data(), node_weights_[1].data(), node_weights_[2].data()}};
+}
+
+void BoxSystem::subtract_constant_source(double* r) const {
+  kernels_.add_products(context_, integrals_of_nodes(), -kernels_.sums(context_, box_.n_rows(), r).sum / volume_, r);
+}
+
+void BoxSystem::subtract_mean(double* u) const {
+  Array<double> weighted(context_, box_.n_rows());
+  kernels_.weigh(context_, integrals_of_nodes(), u, weighted.data());
+  DoubleDouble const mean = kernels_.sums(context_, box_.n_rows(), weighted.data()).sum / volume_;
+  Array<DoubleDouble> const value(context_, std::span<DoubleDouble const>(&mean, 1));
+  kernels_for<FieldKernels>(context_).subtract(context_, box_.n_rows(), value.data(), {u, nullptr});
+}
+
+Array<double> BoxSystem::coordinate(std::size_t direction, double origin) const {
+  HostVector<double> numbers(static_cast<std::size_t>(box_.nodes[direction]));
+  node_coordinates_[direction].download(std::span<double>(numbers));
+  for (double& x : numbers)
+    x -= origin;
+  Array<double> const along(context_, std::span<double const>(numbers));
+  TensorGrid grid{box_.nodes, {}};
+  std::array<Array<double>, 3> ones;
+  for (std::size_t d = 0; d < 3; ++d) {
+    ones[d] = Array<double>(context_, std::span<double const>(HostVector<double>(static_cast<std::size_t>(box_.nodes[d]), 1.0)));
+    grid.coordinates[d] = d == direction ? along.data() : ones[d].data();
+  }
+  Array<double> result(context_, box_.n_rows());
+  result.set_zero();
+  kernels_.add_products(context_, grid, 1, result.data());
+  return result;
 }
 
 void BoxSystem::tie_values_of_faces() {
@@ -442,7 +508,7 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
     }
   }
   if (pure_neumann_)
-    f.shift = (source_.sum + boundary_.sum) / (problem.extent[0] * problem.extent[1] * problem.extent[2]);
+    f.shift = (source_.sum + boundary_.sum) / volume_;
 
   // Rows of the nodes of a slab need one more plane of cells on its lower side.
   std::int64_t summed = 0;  // planes of cells whose source is in the sums

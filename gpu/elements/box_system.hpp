@@ -51,7 +51,26 @@ public:
   /// Writes values at tied nodes into x, from those at the others. Values of Dirichlet are there.
   void set_tied(double* x) const override;
 
+  /// r = C^T r, where C gives tied nodes the values of the others, and 0 at tied nodes and those with Dirichlet values: what is
+  /// left of the forces at all nodes for the rows of the system.
+  void restrict_to_free(double* r) const;
+  /// d = C d, for a change of the solution, which has no jumps.
+  void extend_to_tied(double* d) const;
+  /// Takes a constant source off the loads r of all nodes, so that they sum to 0.
+  void subtract_constant_source(double* r) const;
+  /// Shifts u so that its integral is 0.
+  void subtract_mean(double* u) const;
+  /// The coordinates of all nodes along one direction, from `origin` on.
+  [[nodiscard]] Array<double> coordinate(std::size_t direction, double origin) const;
+  /// The loads of f and of natural faces at all nodes, with f as it is given, as if other faces were insulated. Throws as the
+  /// constructor.
+  [[nodiscard]] static Array<double> loads(Context& context, BoxProblem const& problem);
+
 private:
+  /// Without `shifts` f stays as it is, whatever the conditions are.
+  BoxSystem(Context& context, BoxProblem const& problem, Format format, bool with_matrix, bool shifts);
+  /// The integrals of the basis functions, by direction.
+  [[nodiscard]] TensorGrid integrals_of_nodes() const;
   void evaluate_faces(BoxProblem const& problem);
   void make_half_cds(Array<double> values);
   /// The operator from the materials of cells.
@@ -80,6 +99,8 @@ private:
   std::array<Array<double>, 3> edges_, inverse_edges_, gauss_weights_;  ///< of graded cells
   std::array<Array<double>, 3> source_weights_;  ///< where not all cells count in the sums: 0 at the points of the others
   Array<double> one_;                            ///< a weight
+  std::array<Array<double>, 3> node_weights_;
+  double volume_ = 0;
   std::array<Array<double>, 6> face_values_, face_alphas_;
   LowestFailure failed_;
   bool anchored_ = false;

@@ -93,6 +93,9 @@ public:
   /// weighted[i] = values[i] times the numbers of the three directions at point i of the grid.
   virtual void weigh(Context& context, TensorGrid const& weights, double const* values, double* weighted) const = 0;
 
+  /// values[i] += factor times the numbers of the three directions at point i of the grid. 16 bytes a point.
+  virtual void add_products(Context& context, TensorGrid const& numbers, double factor, double* values) const = 0;
+
   /// Finds, for every line of cells in x, the largest sum of |values| at the eight points of one of its cells. `values` is a grid
   /// of 2 cells[0] x 2 cells[1] x 2 cells[2] points, `largest` has cells[1] cells[2] entries, y fastest.
   virtual void largest_of_lines(Context& context, std::array<std::int64_t, 3> const& cells, double const* values,

@@ -46,6 +46,17 @@ struct BoxCoefficient {
   std::int64_t step_y = 0, step_z = 0;  ///< from a value to the next one in y and z
 };
 
+/// k in the cells of some planes: one number, by label, or at two Gauss points per direction.
+struct BoxCellCoefficient {
+  std::int32_t components = 1;  ///< 1, or 3: kx, ky, kz
+  std::array<double, 3> constant{};
+  /// Labels of all cells of the box, x fastest, and k by label. Null: it is constant.
+  std::uint8_t const* labels = nullptr;
+  std::array<double const*, 3> table{};
+  /// Values at the points of the planes, x fastest: point q of cell c is place 2 c + q. Null: labels or the constant count.
+  std::array<double const*, 3> points{};
+};
+
 /// Most Gauss points per direction of BoxQuadrature.
 inline constexpr int most_box_points = 14;
 
@@ -182,6 +193,13 @@ public:
 
   /// `u` leads to node (0, 0) of the side. Waits. 64 bytes a cell of the layer. Precondition: there are cells.
   [[nodiscard]] virtual SideSums of_side(Context& context, BoxSide const& side, double const* u) const = 0;
+
+  /// r_i -= the integral of k grad (u + u_low) . grad phi_i over the cells in the planes first_plane <= z < end_plane, for all
+  /// nodes i: of a box without conditions on its sides. Only differences of u in a cell count, so that rounding is relative to what
+  /// flows there. `u_low` may be null. Precondition: `box` is all cells of a box. Bytes of a cell, without k: 24, and 8 for u_low;
+  /// where k is given at points 64 more for each component.
+  virtual void subtract_product(Context& context, BoxCells const& box, BoxCellCoefficient const& k, std::int64_t first_plane,
+                                std::int64_t end_plane, double const* u, double const* u_low, double* r) const = 0;
 
   /// values = u at count[0] x count[1] x count[2] nodes from u on, in lines and planes `step_y` and `step_z` apart, x fastest. 16
   /// bytes a node.

@@ -278,6 +278,16 @@ public:
     }
   }
 
+  void add_products(Context&, TensorGrid const& numbers, double factor, double* values) const override {
+    std::int64_t const nx = numbers.n[0], lines = numbers.n[1] * numbers.n[2];
+#pragma omp parallel for schedule(static) if (numbers.size() >= cpu::work_worth_threads)
+    for (std::int64_t line = 0; line < lines; ++line) {
+      double const of_line = factor * (numbers.coordinates[1][line % numbers.n[1]] * numbers.coordinates[2][line / numbers.n[1]]);
+      for (std::int64_t x = 0; x < nx; ++x)
+        values[line * nx + x] += numbers.coordinates[0][x] * of_line;
+    }
+  }
+
   void largest_of_lines(Context&, std::array<std::int64_t, 3> const& cells, double const* values, double* largest) const override {
     std::int64_t const lines = cells[1] * cells[2];
 #pragma omp parallel for schedule(static) if (8 * lines * cells[0] >= cpu::work_worth_threads)

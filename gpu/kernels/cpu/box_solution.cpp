@@ -266,6 +266,157 @@ void add_errors(Context& context, BoxCells const& box, BoxQuadrature const& quad
     sums[2] = std::max(sums[2], of_row[row].third);
 }
 
+/// Lines of nodes around a line of cells: bit 0 is the step in y, bit 1 that in z.
+struct NodeLines {
+  double const* u[4];
+  double const* u_low[4];
+};
+/// What a line of cells gives to the nodes of these lines: to the lower node of every cell in x, and to the upper one.
+struct LineProduct {
+  double* lower[4];
+  double* upper[4];
+};
+/// What gradients in a direction are multiplied with in a cell: `of_line` times the edge of the cell in x, or over it.
+struct LineScale {
+  double const* edges;
+  double const* inverse_edges;
+  double of_line[3];
+};
+
+/// The matrix (2 1; 1 2), or (near far; far near), applied in both directions of a square whose corners are numbered by two bits.
+struct OnSquare {
+  double v[4];
+  [[gnu::always_inline]] void apply(double same, double other) {
+    double const a = same * v[0] + other * v[1], b = other * v[0] + same * v[1], c = same * v[2] + other * v[3],
+                 d = other * v[2] + same * v[3];
+    v[0] = same * a + other * c;
+    v[2] = other * a + same * c;
+    v[1] = same * b + other * d;
+    v[3] = other * b + same * d;
+  }
+};
+
+/// k of the cells of a line, or at its points: k[c][x], or k[c][2 (qy + 2 qz) nx + 2 x + qx].
+template <bool has_low, bool at_points>
+void multiply_line(std::int64_t nx, NodeLines const& nodes, std::array<double const*, 3> const& k, LineScale const& scale,
+                   LineProduct const& out) {
+  double const near = 0.5 + 0.5 / std::sqrt(3.), far = 0.5 - 0.5 / std::sqrt(3.), same = at_points ? near : 2,
+               other = at_points ? far : 1;
+  NodeLines const of = nodes;
+  LineProduct const to = out;
+  LineScale const by = scale;
+  double const *const kx = k[0], *const ky = k[1], *const kz = k[2];
+#pragma omp simd
+  for (std::int64_t x = 0; x < nx; ++x) {
+    auto const difference = [&](int line, std::int64_t i, int before, std::int64_t j) {
+      double value = of.u[line][i] - of.u[before][j];
+      if constexpr (has_low)
+        value += of.u_low[line][i] - of.u_low[before][j];
+      return value;
+    };
+    OnSquare in_x{{difference(0, x + 1, 0, x), difference(1, x + 1, 1, x), difference(2, x + 1, 2, x), difference(3, x + 1, 3, x)}};
+    OnSquare in_y{{difference(1, x, 0, x), difference(1, x + 1, 0, x + 1), difference(3, x, 2, x), difference(3, x + 1, 2, x + 1)}};
+    OnSquare in_z{{difference(2, x, 0, x), difference(2, x + 1, 0, x + 1), difference(3, x, 1, x), difference(3, x + 1, 1, x + 1)}};
+    in_x.apply(same, other);
+    in_y.apply(same, other);
+    in_z.apply(same, other);
+    double const sx = by.of_line[0] * by.inverse_edges[x], sy = by.of_line[1] * by.edges[x], sz = by.of_line[2] * by.edges[x];
+    if constexpr (at_points) {
+      auto const at = [&](double const* values, int qx, int line) { return values[line * 2 * nx + 2 * x + qx]; };
+      for (int q = 0; q < 4; ++q) {
+        in_x.v[q] *= sx * (at(kx, 0, q) + at(kx, 1, q));
+        in_y.v[q] *= sy * (at(ky, q & 1, q & 2) + at(ky, q & 1, (q & 2) + 1));
+        in_z.v[q] *= sz * (at(kz, q & 1, q >> 1) + at(kz, q & 1, (q >> 1) + 2));
+      }
+      in_x.apply(same, other);
+      in_y.apply(same, other);
+      in_z.apply(same, other);
+    } else {
+      for (int q = 0; q < 4; ++q) {
+        in_x.v[q] *= sx * kx[x];
+        in_y.v[q] *= sy * ky[x];
+        in_z.v[q] *= sz * kz[x];
+      }
+    }
+    to.lower[0][x] = -in_x.v[0] - in_y.v[0] - in_z.v[0];
+    to.lower[1][x] = -in_x.v[1] + in_y.v[0] - in_z.v[2];
+    to.lower[2][x] = -in_x.v[2] - in_y.v[2] + in_z.v[0];
+    to.lower[3][x] = -in_x.v[3] + in_y.v[2] + in_z.v[2];
+    to.upper[0][x] = in_x.v[0] - in_y.v[1] - in_z.v[1];
+    to.upper[1][x] = in_x.v[1] + in_y.v[1] - in_z.v[3];
+    to.upper[2][x] = in_x.v[2] - in_y.v[3] + in_z.v[1];
+    to.upper[3][x] = in_x.v[3] + in_y.v[3] + in_z.v[3];
+  }
+}
+
+/// Lines of cells of one colour share no nodes; colours come one after the other, so that sums have one order.
+template <bool has_low, bool at_points>
+void subtract_lines(BoxCells const& box, BoxCellCoefficient const& k, std::int64_t first_plane, std::int64_t end_plane,
+                    double const* u, double const* u_low, double* r) {
+  std::int64_t const nx = box.cells[0], ny = box.cells[1], lines = ny * (end_plane - first_plane);
+  double const weight = at_points ? 1.0 / 8 : 1.0 / 36;
+  std::vector<double> inverse(static_cast<std::size_t>(nx));
+  std::transform(box.edges[0], box.edges[0] + nx, inverse.begin(), [](double edge) { return 1 / edge; });
+#pragma omp parallel if (100 * lines * nx >= cpu::work_worth_threads)
+  {
+    std::vector<double> products(static_cast<std::size_t>(8 * nx)), of_k(static_cast<std::size_t>(at_points ? 0 : 3 * nx));
+    LineProduct product{};
+    for (int j = 0; j < 4; ++j) {
+      product.lower[j] = products.data() + 2 * j * nx;
+      product.upper[j] = product.lower[j] + nx;
+    }
+    std::vector<double> points(static_cast<std::size_t>(at_points ? 3 * 8 * nx : 0));
+    for (int color = 0; color < 4; ++color) {
+      std::int64_t const first_y = color & 1, first_z = first_plane + (((first_plane & 1) ^ (color >> 1)) & 1);
+      std::int64_t const of_plane = (ny - first_y + 1) / 2, planes = (end_plane - first_z + 1) / 2;
+#pragma omp for schedule(static)
+      for (std::int64_t i = 0; i < of_plane * std::max<std::int64_t>(planes, 0); ++i) {
+        std::int64_t const y = first_y + 2 * (i % of_plane), z = first_z + 2 * (i / of_plane);
+        NodeLines nodes{};
+        for (int j = 0; j < 4; ++j) {
+          std::int64_t const at = (z + (j >> 1)) * box.step_z() + (y + (j & 1)) * box.step_y();
+          nodes.u[j] = u + at;
+          nodes.u_low[j] = has_low ? u_low + at : nullptr;
+        }
+        std::array<double const*, 3> here{};
+        for (std::size_t c = 0; c < static_cast<std::size_t>(k.components); ++c) {
+          if constexpr (at_points) {
+            double* const to = points.data() + c * 8 * static_cast<std::size_t>(nx);
+            for (std::int64_t q = 0; q < 4; ++q)
+              std::copy_n(k.points[c] + ((2 * (z - first_plane) + (q >> 1)) * 2 * ny + 2 * y + (q & 1)) * 2 * nx, 2 * nx,
+                          to + q * 2 * nx);
+            here[c] = to;
+          } else {
+            double* const to = of_k.data() + c * static_cast<std::size_t>(nx);
+            if (k.labels == nullptr) {
+              std::fill_n(to, nx, k.constant[c]);
+            } else {
+              std::uint8_t const* const labels = k.labels + (z * ny + y) * nx;
+              for (std::int64_t x = 0; x < nx; ++x)
+                to[x] = k.table[c][labels[x]];
+            }
+            here[c] = to;
+          }
+        }
+        for (std::size_t c = static_cast<std::size_t>(k.components); c < 3; ++c)
+          here[c] = here[0];
+        double const wy = box.edges[1][y], wz = box.edges[2][z];
+        multiply_line<has_low, at_points>(
+            nx, nodes, here, {box.edges[0], inverse.data(), {weight * wy * wz, weight * wz / wy, weight * wy / wz}}, product);
+        for (int j = 0; j < 4; ++j) {
+          double* const to = r + (nodes.u[j] - u);
+          double const *const lower = product.lower[j], *const upper = product.upper[j];
+          to[0] -= lower[0];
+#pragma omp simd
+          for (std::int64_t x = 1; x < nx; ++x)
+            to[x] -= upper[x - 1] + lower[x];
+          to[nx] -= upper[nx - 1];
+        }
+      }
+    }
+  }
+}
+
 class CpuBoxSolution final : public BoxSolutionKernels {
 public:
   ValueRange range(Context& context, std::int64_t n, double const* u) const override {
@@ -472,6 +623,20 @@ public:
       result.max = std::max(result.max, of_rows[j].max);
     }
     return result;
+  }
+
+  void subtract_product(Context&, BoxCells const& box, BoxCellCoefficient const& k, std::int64_t first_plane,
+                        std::int64_t end_plane, double const* u, double const* u_low, double* r) const override {
+    auto const subtract = [&]<bool has_low>(std::bool_constant<has_low>) {
+      if (k.points[0] != nullptr)
+        subtract_lines<has_low, true>(box, k, first_plane, end_plane, u, u_low, r);
+      else
+        subtract_lines<has_low, false>(box, k, first_plane, end_plane, u, u_low, r);
+    };
+    if (u_low != nullptr)
+      subtract(std::true_type());
+    else
+      subtract(std::false_type());
   }
 
   void pack(Context&, std::array<std::int64_t, 3> const& count, std::int64_t step_y, std::int64_t step_z, double const* u,

@@ -62,6 +62,15 @@ __global__ void __launch_bounds__(threads)
       values[i] * (weights.coordinates[0][i % nx] * (weights.coordinates[1][i / nx % ny] * weights.coordinates[2][i / (nx * ny)]));
 }
 
+__global__ void __launch_bounds__(threads) add_products_kernel(TensorGrid const numbers, double factor, double* values) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= numbers.size())
+    return;
+  std::int64_t const nx = numbers.n[0], ny = numbers.n[1];
+  values[i] +=
+      numbers.coordinates[0][i % nx] * (factor * (numbers.coordinates[1][i / nx % ny] * numbers.coordinates[2][i / (nx * ny)]));
+}
+
 /// One warp a line.
 __global__ void __launch_bounds__(threads) lines_kernel(std::int64_t nx, std::int64_t ny, std::int64_t nz,
                                                         double const* __restrict__ values, double* __restrict__ largest) {
@@ -201,6 +210,12 @@ public:
     if (weights.size() == 0)
       return;
     weigh_kernel<<<cuda::n_blocks(weights.size(), threads), threads, 0, cuda::of(context).stream()>>>(weights, values, weighted);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void add_products(Context& context, TensorGrid const& numbers, double factor, double* values) const override {
+    add_products_kernel<<<cuda::n_blocks(numbers.size(), threads), threads, 0, cuda::of(context).stream()>>>(numbers, factor,
+                                                                                                             values);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 

@@ -339,6 +339,70 @@ __global__ void __launch_bounds__(threads) side_kernel(__grid_constant__ BoxSide
   }
 }
 
+/// A thread is a node in the planes first_plane to end_plane, and gathers from the cells around it that count. u is read 27 times,
+/// mostly from L1.
+template <bool at_points>
+__global__ void __launch_bounds__(threads)
+    product_kernel(BoxCells const box, __grid_constant__ BoxCellCoefficient const k, std::int64_t first_plane,
+                   std::int64_t end_plane, double const* __restrict__ u, double const* __restrict__ u_low, double* r) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x, nx = box.nodes[0], ny = box.nodes[1];
+  if (i >= nx * ny * (end_plane - first_plane + 1))
+    return;
+  std::int64_t const x = i % nx, y = i / nx % ny, z = first_plane + i / (nx * ny), row = z * box.step_z() + y * box.step_y() + x;
+  double const middle = u[row], middle_low = u_low != nullptr ? u_low[row] : 0;
+  double around[27];  // less u at the node
+#pragma unroll
+  for (int s = 0; s < 27; ++s) {
+    std::int64_t const at[3] = {x + s % 3 - 1, y + s / 3 % 3 - 1, z + s / 9 - 1};
+    bool const inside = at[0] >= 0 && at[0] < nx && at[1] >= 0 && at[1] < ny && at[2] >= first_plane && at[2] <= end_plane;
+    std::int64_t const other = row + (s % 3 - 1) + (s / 3 % 3 - 1) * box.step_y() + (s / 9 - 1) * box.step_z();
+    around[s] = inside ? u[other] - middle : 0;
+    if (inside && u_low != nullptr)
+      around[s] += u_low[other] - middle_low;
+  }
+  double const near = 0.5 + 0.5 / sqrt(3.), far = 0.5 - 0.5 / sqrt(3.);
+  double sum = 0;
+#pragma unroll
+  for (int cell = 0; cell < 8; ++cell) {
+    std::int64_t const cx = x - 1 + (cell & 1), cy = y - 1 + (cell >> 1 & 1), cz = z - 1 + (cell >> 2);
+    if (cx < 0 || cx >= box.cells[0] || cy < 0 || cy >= box.cells[1] || cz < first_plane || cz >= end_plane)
+      continue;
+    double const edge[3] = {box.edges[0][cx], box.edges[1][cy], box.edges[2][cz]};
+    int const own = 7 - cell;
+    auto const at_corner = [&](int b) {
+      return around[13 + 9 * ((b >> 2) - (own >> 2)) + 3 * ((b >> 1 & 1) - (own >> 1 & 1)) + (b & 1) - (own & 1)];
+    };
+    std::int64_t const label = k.labels != nullptr ? k.labels[(cz * box.cells[1] + cy) * box.cells[0] + cx] : -1;
+#pragma unroll
+    for (int d = 0; d < 3; ++d) {
+      int const e = d == 0 ? 1 : 0, g = d == 2 ? 1 : 2, bit = 1 << d, bit_e = 1 << e, bit_g = 1 << g, c = k.components == 1 ? 0 : d;
+      auto const along = [&](int b) { return at_corner(b) - at_corner(b ^ bit); };
+      double const of_own = along(own), of_e = along(own ^ bit_e), of_g = along(own ^ bit_g), of_both = along(own ^ bit_e ^ bit_g);
+      double const scale = edge[e] * edge[g] / edge[d];
+      if constexpr (at_points) {
+        double found = 0;
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {  // bit 0: the point is farther away in e, bit 1: in g
+          double const p = (q & 1) == 0 ? near : far, s = (q >> 1) == 0 ? near : far;
+          double const value = s * (p * of_own + (1 - p) * of_e) + (1 - s) * (p * of_g + (1 - p) * of_both);
+          int const point = ((own >> e & 1) ^ (q & 1)) << e | ((own >> g & 1) ^ (q >> 1)) << g;
+          auto const k_at = [&](int number) {
+            return k.points[c][((2 * (cz - first_plane) + (number >> 2)) * 2 * box.cells[1] + 2 * cy + (number >> 1 & 1)) * 2 *
+                                   box.cells[0] +
+                               2 * cx + (number & 1)];
+          };
+          found += p * s * (k_at(point) + k_at(point | bit)) * value;
+        }
+        sum += scale / 8 * found;
+      } else {
+        double const of_cell = label >= 0 ? k.table[c][label] : k.constant[c];
+        sum += scale / 36 * of_cell * (4 * of_own + 2 * (of_e + of_g) + of_both);
+      }
+    }
+  }
+  r[row] -= sum;
+}
+
 __global__ void __launch_bounds__(threads)
     pack_kernel(std::int64_t nx, std::int64_t ny, std::int64_t n, std::int64_t step_y, std::int64_t step_z,
                 double const* __restrict__ u, double* __restrict__ values) {
@@ -470,6 +534,14 @@ public:
     sums_on_device.download(sums);
     range_on_device.download(range);
     return {sums[0], sums[1], cuda::from_ordered(range[0]), cuda::from_ordered(range[1])};
+  }
+
+  void subtract_product(Context& context, BoxCells const& box, BoxCellCoefficient const& k, std::int64_t first_plane,
+                        std::int64_t end_plane, double const* u, double const* u_low, double* r) const override {
+    std::int64_t const n = box.nodes[0] * box.nodes[1] * (end_plane - first_plane + 1);
+    auto const kernel = k.points[0] != nullptr ? product_kernel<true> : product_kernel<false>;
+    kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(box, k, first_plane, end_plane, u, u_low, r);
+    POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
   void pack(Context& context, std::array<std::int64_t, 3> const& count, std::int64_t step_y, std::int64_t step_z, double const* u,

@@ -196,6 +196,35 @@ TEST(BoxBoundary, WhatIsInsideOfSidesMayComeFromElsewhere) {
     }
 }
 
+/// Opposite sides are tied in some directions; the others have Dirichlet and Neumann values. Truth are the flows of all nodes on
+/// periodic sides at once.
+TEST(BoxBoundary, PeriodicSides) {
+  for (int subset = 1; subset < 8; ++subset)
+    for (bool const free : {false, true})
+      for (std::array<std::int64_t, 3> const& cells :
+           {std::array<std::int64_t, 3>{3, 4, 5}, std::array<std::int64_t, 3>{35, 4, 3}}) {
+        std::vector<BoundaryCondition> boundary;
+        for (unsigned d = 0; d < 3; ++d)
+          if ((subset >> d & 1) != 0) {
+            boundary.push_back(condition_of(BoundaryType::periodic, {2 * d + 1, 2 * d}, d == 1 ? "-2" : "0"));
+          } else {
+            boundary.push_back(condition_of(free ? BoundaryType::neumann : BoundaryType::dirichlet, {2 * d}, "1"));
+            boundary.push_back(condition_of(BoundaryType::neumann, {2 * d + 1}, "x + y"));
+          }
+        BoxWithConditions problem(cells, 1, boundary, subset % 2 == 0);
+        problem.close();
+        for (std::int32_t const unknown : {0, 7, 40})
+          problem.data->point_loads.loads.push_back({unknown, 0, 0.5 + unknown, 0});
+        std::vector<double> const u = problem.values();
+        BoundaryFluxes expected = boundary_fluxes(problem.space, problem.element, *problem.data, u);
+        add_periodic_fluxes(expected.periodic, *problem.data, expected);
+        auto const found =
+            box_boundary_fluxes(problem.space, problem.element, *problem.data, nodes_among(problem.space, values_among(u)));
+        expect_near(found, expected.boundaries,
+                    "sides " + std::to_string(subset) + (free ? ", free" : "") + ", " + std::to_string(cells[0]));
+      }
+}
+
 TEST(BoxBoundary, NamedFacesMaterialsAndPointLoads) {
   // Faces and cells have ids by their number; unknowns at a corner, at an edge, at a side and inside have loads.
   BoxWithConditions problem(
