@@ -35,11 +35,12 @@ struct CorrectedSolution {
 /// the tolerance lets through, the system is solved for what is left of the sources and the solution corrected, until fluxes
 /// balance or that gets no further: the residual is taken from the elements and differences of u, so that the rounding of stored
 /// entries, which a contrast of k makes large beside other flows, does not count. `all_given`: in pure Neumann problems the balance
-/// is that of the data; residuals count instead, where the solver stagnated or an unknown was held. What stagnated is `converged`
-/// once the residual from the elements is as small as was asked for. `range_of_k`: the smallest and the largest k, asked for where
-/// there is something to tell. A balance that is still worse than 1e-6 of what is called converged is a warning of the record, and
-/// one worse than 1e-3 makes the status `stagnated`. `quantities` become those of the corrected solution; the first rank's count.
-/// Collective.
+/// is that of the data; residuals count instead, where the solver stagnated or an unknown was held, unless in the latter case the
+/// elements' residuals are within the tolerance, and what is left at the held unknown is small beside the largest flux. What
+/// stagnated is `converged` once the residual from the elements is as small as was asked for. `range_of_k`: the smallest and the
+/// largest k, asked for where there is something to tell. A balance that is still worse than 1e-6 of what is called converged is a
+/// warning of the record, and one worse than 1e-3 makes the status `stagnated`. `quantities` become those of the corrected
+/// solution; the first rank's count. Collective.
 void settle_balance(SystemSolver& solver, Field const& b, CorrectedSolution const& solution, bool all_given,
                     std::function<std::pair<double, double>()> const& range_of_k, assembly::Quantities& quantities);
 

@@ -76,6 +76,7 @@ public:
   [[nodiscard]] std::vector<Solved> solve_more(std::vector<Array<double>> b);
 
   /// Computes the norms of the record from a residual.
+  [[nodiscard]] ResidualNorms norms_of(Field const& r, Field const& b) const;
   void record_residual(Field const& r, Field const& b);
 
   /// The solution d of A d = r, by the solver's options but for the tolerance, or what was nearest to it. Precondition: solve was
@@ -88,7 +89,6 @@ public:
 
 private:
   [[nodiscard]] std::unique_ptr<Matrix> converted(std::shared_ptr<CsrMatrix const> const& own, Format format, bool chosen);
-  [[nodiscard]] ResidualNorms norms_of(Field const& r, Field const& b) const;
   void measure_bandwidth();
   void record_matrix();
   void tell_stored();

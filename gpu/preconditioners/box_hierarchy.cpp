@@ -363,9 +363,13 @@ public:
     }
     add_level(nullptr, &a, most_layers);
   }
-  /// Adds a level by its diagonals; on several ranks those of own rows.
-  void add_stored(Array<V> values) {
+  /// Adds a level by its diagonals; on several ranks those of own rows. `may_hold`: its first node may be held.
+  void add_stored(Array<V> values, bool may_hold = false) {
     complete(values);
+    if (may_hold && release_first(values)) {
+      complete(values);
+      result_.constants = true;
+    }
     std::unique_ptr<Matrix> matrix;
     std::vector<std::int32_t> const offsets = box_offsets(box_.count(0), box_.count(1));
     if constexpr (std::is_same_v<V, float>)
@@ -477,6 +481,66 @@ private:
             box_.size())
         .fill(values.data());
     kernels_for<BlockKernels<V>>(context_).clip(context_, {fine_.nodes[0], fine_.nodes[1], fine_.nodes[2]}, values.data());
+  }
+  /// Where the first node is held instead of its equation, gives it the couplings with which the rows of its neighbours sum to 0,
+  /// and returns true. A node that is held has no couplings, but those beside it have some. Nodes with Dirichlet values have none,
+  /// as all others on a side.
+  [[nodiscard]] bool release_first(Array<V>& values) const {
+    NodeBox const near = common(NodeBox{{-2, -2, -2}, {3, 3, 3}}, box_);
+    Array<V> some(context_, half_stencil::diagonals * near.size());
+    kernels_for<BlockKernels<V>>(context_).copy(context_, common_nodes(near, box_, near, half_stencil::diagonals), values.data(),
+                                                some.data());
+    HostVector<V> host(static_cast<std::size_t>(some.size()));
+    some.download(std::span<V>(host));
+    auto const entry = [&](Counts const& row, Counts const& column) {
+      for (int s = 0; s < half_stencil::diagonals; ++s) {
+        Counts const step{half_stencil::dx(s), half_stencil::dy(s), half_stencil::dz(s)};
+        bool below = true, above = true;
+        for (std::size_t d = 0; d < 3; ++d) {
+          below = below && column[d] == row[d] - step[d];
+          above = above && row[d] == column[d] - step[d];
+        }
+        if (below || above)
+          return static_cast<double>(host[static_cast<std::size_t>(s * near.size() + near.index(below ? row : column))]);
+      }
+      return 0.0;
+    };
+    auto const exists = [&](Counts const& node) {
+      for (std::size_t d = 0; d < 3; ++d)
+        if (!periodic_[d] && (node[d] < 0 || node[d] >= whole_.high[d]))
+          return false;
+      return true;
+    };
+    Counts const first{};
+    auto const is_coupled = [&](Counts const& node) {
+      bool found = false;
+      NodeBox{{node[0] - 1, node[1] - 1, node[2] - 1}, {node[0] + 2, node[1] + 2, node[2] + 2}}.for_all(
+          [&](Counts const& other) { found = found || (other != node && exists(other) && entry(node, other) != 0); });
+      return found;
+    };
+    if (is_coupled(first) || !is_coupled({1, 0, 0}) || !is_coupled({0, 1, 0}) || !is_coupled({0, 0, 1}))
+      return false;
+    NodeBox{{-1, -1, -1}, {2, 2, 2}}.for_all([&](Counts const& node) {
+      if (node == first || !exists(node))
+        return;
+      double sum = 0;
+      NodeBox{{node[0] - 1, node[1] - 1, node[2] - 1}, {node[0] + 2, node[1] + 2, node[2] + 2}}.for_all([&](Counts const& other) {
+        if (other != first && exists(other))
+          sum += entry(node, other);
+      });
+      Counts of_whole = node;
+      for (std::size_t d = 0; d < 3; ++d)
+        of_whole[d] += of_whole[d] < 0 ? whole_.high[d] : 0;
+      for (int s = 1; s < half_stencil::diagonals; ++s) {
+        Counts const step{half_stencil::dx(s), half_stencil::dy(s), half_stencil::dz(s)};
+        V const coupling = static_cast<V>(-sum);
+        if (node == step)
+          context_.upload(values.data() + s * box_.size() + box_.index(of_whole), &coupling, sizeof(V));
+        else if (node == Counts{-step[0], -step[1], -step[2]})
+          context_.upload(values.data() + s * box_.size() + box_.index(first), &coupling, sizeof(V));
+      }
+    });
+    return true;
   }
   /// Makes the diagonals of a matrix-free level, where they are needed to make the next one.
   void need_values() {
@@ -764,13 +828,19 @@ MultigridHierarchy<V> box_hierarchy(RankMatrix const& a, RankBlocks const& block
     return std::move(setup.result());
   }
   setup.result().entry = std::make_unique<BlockEntry<V>>(context, rows, own, setup.box());
+  bool const may_hold = blocks.is_periodic() && ranks.is_alone();
+  std::int64_t place_of_first = may_hold ? setup.box().index({0, 0, 0}) : 0;
   if (auto const stencil = whole_stencil(a, blocks))
     setup.add_stencil(*stencil, finest_operator(a, blocks, *stencil, setup.box()));
   else
-    setup.add_stored(own_diagonals<V>(a, blocks, setup.box()));
+    setup.add_stored(own_diagonals<V>(a, blocks, setup.box()), may_hold);
   setup.go_on();
-  if (auto gather = setup.take_gather_of_finest())
+  if (auto gather = setup.take_gather_of_finest()) {
     setup.result().entry = std::make_unique<GatheredEntry<V>>(context, std::move(gather), rows, own);
+    place_of_first = 0;
+  }
+  if (setup.result().constants)
+    setup.result().entry = std::make_unique<HeldEntry<V>>(context, std::move(setup.result().entry), place_of_first, rows, own);
   return std::move(setup.result());
 }
 

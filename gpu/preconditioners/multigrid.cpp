@@ -46,7 +46,7 @@ public:
     entry_ = std::move(hierarchy.entry);
     dot_ = Array<V>(context, 1);
     if (!hierarchy.coarsest.empty())
-      invert_coarsest(hierarchy.coarsest, options);
+      invert_coarsest(hierarchy.coarsest, options.constant_null_space || hierarchy.constants, options.positive);
     options.done(context, "vectors and inverse");
   }
 
@@ -228,10 +228,10 @@ private:
       kernels_.to_outside(context_, finest.n(), finest.of(work).x, z, work.stop);
   }
 
-  void invert_coarsest(std::vector<double> const& a, PreconditionerOptions const& options) {
-    std::vector<double> const inverse = dense_inverse(a, levels_.back().n(), options.constant_null_space, options.positive);
+  void invert_coarsest(std::vector<double> const& a, bool constants, bool positive) {
+    std::vector<double> const inverse = dense_inverse(a, levels_.back().n(), constants, positive);
     if (inverse.empty()) {
-      failure_ = std::string("the coarsest matrix of multigrid is ") + (options.positive ? "not positive definite" : "singular");
+      failure_ = std::string("the coarsest matrix of multigrid is ") + (positive ? "not positive definite" : "singular");
       return;
     }
     std::vector<V> const rounded(inverse.begin(), inverse.end());

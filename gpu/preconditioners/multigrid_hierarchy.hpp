@@ -97,6 +97,7 @@ struct MultigridHierarchy {
   std::vector<double> coarsest;
   std::string failure;                    ///< why there is none, in a sentence for the user
   std::unique_ptr<RankEntry<V>> entry{};  ///< null on one rank
+  bool constants = false;                 ///< the coarsest matrix has the null space of constants, whatever that of the system is
 };
 
 /// Adds the levels of `coarser` to a hierarchy, below its own.
