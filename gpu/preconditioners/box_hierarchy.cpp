@@ -828,7 +828,7 @@ MultigridHierarchy<V> box_hierarchy(RankMatrix const& a, RankBlocks const& block
     return std::move(setup.result());
   }
   setup.result().entry = std::make_unique<BlockEntry<V>>(context, rows, own, setup.box());
-  bool const may_hold = blocks.is_periodic() && ranks.is_alone();
+  bool const may_hold = blocks.is_periodic() && blocks.own.size() == 1;  // several ranks join sides in CSR
   std::int64_t place_of_first = may_hold ? setup.box().index({0, 0, 0}) : 0;
   if (auto const stencil = whole_stencil(a, blocks))
     setup.add_stencil(*stencil, finest_operator(a, blocks, *stencil, setup.box()));

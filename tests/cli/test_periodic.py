@@ -137,6 +137,21 @@ problem:
             assert found["quantities"][name] == pytest.approx(value, rel=1e-8, abs=1e-8 * size), name
 
 
+def test_a_held_unknown_costs_no_iterations(poisson):
+    """Where a constant may be added to u an unknown is held, on no level of multigrid."""
+    text = """
+problem:
+  mesh: {cells: [64, 64, 64], regions: [{name: core, where: "(x-0.4)^2 + (y-0.5)^2 + (z-0.6)^2 < 0.1"}]}
+  coefficient: {core: "1000", default: "1"}
+  boundary: [%s]
+"""
+    periodic = run(poisson, text % "{ids: [0, 1], type: periodic, value: '1'}, {ids: [2, 3], type: periodic}, {ids: [4, 5], type: periodic}")
+    fixed = run(poisson, text % "{ids: [0], type: dirichlet, value: '0'}, {ids: [1], type: dirichlet, value: '1'}, {ids: all, type: neumann, value: '0'}")
+    assert periodic["status"] == fixed["status"] == "converged" and periodic["matrix"]["format"] == "half_cds"
+    assert periodic["solver"]["iterations"] <= fixed["solver"]["iterations"] + 1
+    assert periodic["quantities"]["flux.0"] == pytest.approx(-periodic["quantities"]["flux.1"], rel=1e-9)
+
+
 def test_check_tells_how_sides_are_joined(poisson):
     done = poisson("check", poisson.write(QUIET + ONE % (1, 1)), code=0)
     assert "half_cds" in done.stdout and "periodic sides are joined" in done.stdout
