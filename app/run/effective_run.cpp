@@ -193,15 +193,12 @@ private:
     solutions[index_of(first_)] = &parts_.u;
     for (std::size_t i = 0; i < others.size(); ++i)
       solutions[index_of(others[i])] = &u[i];
-    std::array<Field, 3> forces;
-    for (std::size_t j = 0; j < 3; ++j)
-      forces[j] = parts_.system.forces(*solutions[j]);
-    for (Direction const direction : directions) {
-      std::size_t const i = index_of(direction);
-      Field const x = coordinate(parts_.system, parts_.mesh, direction);
-      for (std::size_t j = 0; j < 3; ++j) {
-        tensor.by_flux[i][j] = mean_of(parts_.mesh, forces[j], x);
-        tensor.by_energy[i][j] = mean_of(parts_.mesh, forces[j], solutions[i]->high);
+    for (std::size_t j = 0; j < 3; ++j) {
+      Field const forces = parts_.system.forces(*solutions[j]);  // one at a time: each is as large as u
+      Column const fluxes = fluxes_of(parts_.system, parts_.mesh, forces);
+      for (std::size_t i = 0; i < 3; ++i) {
+        tensor.by_flux[i][j] = fluxes[i];
+        tensor.by_energy[i][j] = mean_of(parts_.mesh, forces, solutions[i]->high);
       }
     }
     judge(tensor, true);
