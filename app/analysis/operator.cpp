@@ -95,6 +95,7 @@ SolverOptions solver_of(AnalysisInput const& input) {
   SolverOptions solver = input.config.solver;
   solver.precision = input.result.precision;
   solver.preconditioner = input.result.preconditioner;
+  solver.method = input.result.method;
   return solver;
 }
 

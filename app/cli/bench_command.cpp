@@ -141,6 +141,8 @@ void parse_solvers(po::variables_map const& map, BenchWords const& w, BenchOptio
     options.matrix_precisions = parse_names<MatrixPrecision>("bench", "matrix precision", w.matrix_precisions);
   if (map.count("preconditioner") > 0)
     options.preconditioners = parse_names<PreconditionerKind>("bench", "preconditioner", w.preconditioners, false);
+  if (w.preconditioners == "all")
+    std::erase(options.preconditioners, PreconditionerKind::direct);  // it is of one rank on the host only
   if (map.count("ordering") > 0)
     options.orderings = parse_names<Ordering>("bench", "ordering", w.orderings);
   if (map.count("shift") > 0)

@@ -22,6 +22,25 @@ struct Tolerance {
   }
 };
 
+/// solver.method: a method, or `auto`: cg as long as that suits the matrix.
+struct MethodChoice {
+  [[nodiscard]] static std::vector<std::string> names() {
+    std::vector<std::string> all = Choice<Method>::names();
+    all.emplace_back("auto");
+    return all;
+  }
+  [[nodiscard]] std::string allowed() const { return join(names()); }
+  void read(YamlNode const& node, std::string const& path, SolverOptions& out) const {
+    std::optional<Method> const method = parse_name<Method>(parse_choice(node, path, names(), {}));
+    out.falls_back = !method;
+    out.method = method.value_or(Method::cg);
+  }
+  [[nodiscard]] std::string write(SolverOptions const& value) const {
+    return value.falls_back ? "auto" : std::string(name_of(value.method));
+  }
+  [[nodiscard]] Json json_schema() const { return {{"type", "string"}, {"enum", names()}}; }
+};
+
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
 void check_initial(YamlNode const& root, RunConfig const& config) {
@@ -71,8 +90,10 @@ Keys<RunConfig> keys_of_solver() {
       key<RunConfig>("matrix.base_candidates", Integer{0, 64}, POISSON_MEMBER(matrix.base_candidates), "columns",
                      "cod_sell: leading columns of a row that its distances may count from; 0 takes log2 of its length, and one."),
       section<RunConfig>("solver", "How the system is solved."),
-      key<RunConfig>("solver.method", Choice<Method>{}, POISSON_MEMBER(solver.method), "",
-                     "Krylov method: cg for symmetric positive definite matrices, bicgstab for any."),
+      key<RunConfig>(
+          "solver.method", MethodChoice{}, POISSON_MEMBER(solver), "",
+          "Krylov method: cg for symmetric positive definite matrices, bicgstab for any; auto takes cg where the matrix may be "
+          "symmetric positive definite, and bicgstab where it is not, or where cg finds that it is not."),
       key<RunConfig>(
           "solver.precision", Choice<Precision>{}, POISSON_MEMBER(solver.precision), "",
           "Arithmetic of the solver. refined: iterations in double, the solution and its residual in double_double; mixed: the "
@@ -84,7 +105,9 @@ Keys<RunConfig> keys_of_solver() {
       key<RunConfig>(
           "solver.preconditioner", Choice<PreconditionerKind>{}, POISSON_MEMBER(solver.preconditioner), "",
           "Preconditioner: the main diagonal (jacobi), an incomplete factorisation without fill (ic0 of symmetric positive "
-          "definite matrices, ilu0 of any), or a cycle of multigrid. auto takes none, jacobi or multigrid by predicted time."),
+          "definite matrices, ilu0 of any), a cycle of multigrid, or complete factors of small matrices (direct, on the cpu). auto "
+          "takes none, jacobi or multigrid by predicted time; of a matrix from a file also incomplete factors, with the shift that "
+          "they need, and complete ones."),
       key<RunConfig>(
           "solver.shift", Number{0, std::numeric_limits<double>::infinity(), true}, POISSON_MEMBER(solver.shift), "",
           "ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry before they are computed; 0.01 "

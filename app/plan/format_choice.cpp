@@ -86,6 +86,7 @@ std::vector<std::vector<std::string>> table_of(FormatChoice const& choice) {
 
 SolverOptions solver_options(RunConfig const& config) {
   SolverOptions options = config.solver;
+  options.general = config.system.has_value();
   if (!config.system && config.is_box() && config.problem.order == 1)
     for (std::size_t d = 0; d < 3; ++d)
       options.box_nodes[d] = (config.problem.mesh.cells[d] << config.problem.mesh.refinements) + 1;

@@ -553,7 +553,9 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
                               : plan.route == Route::box ? of_box(format, part, backend)
                                                          : of_lattices(format, part, plan);
   // Ranks that share a box are told its blocks instead of its nodes (SolverOptions::blocks).
-  SolverOptions options = part.is_whole ? solver_options(config) : config.solver;
+  SolverOptions options = solver_options(config);
+  if (!part.is_whole)
+    options.box_nodes = {};
   options.constant_null_space = std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
     return condition.type == assembly::BoundaryType::dirichlet || condition.type == assembly::BoundaryType::robin;
   });

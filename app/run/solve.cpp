@@ -68,25 +68,38 @@ template <class E>
 std::string names_for_unsymmetric() {
   std::string names;
   for (auto const& [value, name] : Names<E>::values)
-    if (!needs_symmetry(value) && name != "auto")
+    if (!needs_symmetry(value) && name != "auto" && name != "direct")
       names += (names.empty() ? "" : " or ") + std::string(name);
   return names;
 }
 
-/// Throws InputError when the method or the preconditioner needs a symmetric matrix and this is none; warns when it is one to fewer
-/// digits than rounding leaves.
-void require_suitable(SolverOptions const& solver, CsrMatrix const& matrix, std::string const& path, Console& console) {
-  bool const by_method = needs_symmetry(solver.method);
-  if (!by_method && !needs_symmetry(solver.preconditioner))
-    return;
+/// Whether all entries on the main diagonal are positive, as those of a positive definite matrix are.
+bool has_positive_diagonal(CsrMatrix const& matrix) {
+  for (std::int64_t row = 0; row < matrix.n_rows; ++row) {
+    auto const begin = matrix.columns.begin() + matrix.row_ptr[row], end = matrix.columns.begin() + matrix.row_ptr[row + 1];
+    auto const entry = std::lower_bound(begin, end, static_cast<std::int32_t>(row));
+    if (entry == end || *entry != row || !(matrix.values[static_cast<std::size_t>(entry - matrix.columns.begin())] > 0))
+      return false;
+  }
+  return true;
+}
+
+/// Returns whether cg suits the matrix, where the method is `auto`. Throws InputError when the method or the preconditioner needs a
+/// symmetric matrix and this is none; warns when it is one to fewer digits than rounding leaves.
+bool require_suitable(SolverOptions const& solver, CsrMatrix const& matrix, std::string const& path, Console& console) {
+  bool const chooses = solver.falls_back, by_method = needs_symmetry(solver.method) && !chooses;
+  if (!by_method && !chooses && !needs_symmetry(solver.preconditioner))
+    return true;
   Symmetry const symmetry = find_symmetry(view_of(matrix));
   auto const& asymmetry = symmetry.first;
-  std::string const needs = std::string(by_method ? name_of(solver.method) : name_of(solver.preconditioner));
+  std::string const needs = std::string(by_method ? name_of(solver.method) : chooses ? "cg" : name_of(solver.preconditioner));
+  if (chooses && (asymmetry || !has_positive_diagonal(matrix)) && (!asymmetry || !needs_symmetry(solver.preconditioner)))
+    return false;
   if (!asymmetry) {
     if (symmetry.asymmetry > rounding_asymmetry)
       console.warning(path + " is symmetric only to " + number_text(symmetry.asymmetry) + " of the largest entry of a row; " +
                       needs + " takes it as symmetric, and errors of that size remain");
-    return;
+    return true;
   }
   int digits = 4;  // as many as show the difference
   while (digits < 17 && number_text(asymmetry->value, digits) == number_text(asymmetry->mirror, digits))
@@ -108,13 +121,14 @@ struct SystemOfFiles {
   HostVector<double> b;
   NullSpace null_space;
   double defect = 0;  ///< of make_compatible
+  bool suits_cg = true;
 };
 
 SystemOfFiles read_system(RunConfig const& config, Console& console) {
   SystemOfFiles result;
   auto const matrix = std::make_shared<CsrMatrix>(read_square_matrix(config.system->matrix));
   result.b = read_rhs(*config.system, matrix->n_rows);
-  require_suitable(config.solver, *matrix, config.system->matrix, console);
+  result.suits_cg = require_suitable(config.solver, *matrix, config.system->matrix, console);
   result.null_space = find_null_space(*matrix);
   if (!result.null_space.parts.empty())
     result.defect = make_compatible(result.null_space, *matrix, result.b, config.system->matrix,
@@ -175,13 +189,14 @@ ExitCode finish(Results& results, RunLog& log, RunConfig const& config) {
 SystemShare share_of_system(RunConfig const& config, Console& console, Team& team, SystemSolver& solver, NullSpace& null_space,
                             double& defect) {
   SystemOfFiles system;
-  std::array<std::int64_t, 2> sizes{};
+  std::array<std::int64_t, 3> sizes{};
   team.on_first([&] {
     system = read_system(config, console);
-    sizes = {system.matrix->n_rows, system.matrix->nnz()};
+    sizes = {system.matrix->n_rows, system.matrix->nnz(), system.suits_cg ? 1 : 0};
   });
   sizes = of_first(team.communicator(), sizes);
   begin_record(solver.log().record, config, sizes[0], sizes[1]);
+  solver.needs_any_method = sizes[2] == 0;
   null_space = std::move(system.null_space);
   defect = system.defect;
   if (system.matrix != nullptr)

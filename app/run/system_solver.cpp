@@ -185,6 +185,8 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
   Context& context = device_.context();
   Array<double> x, x_low;
   SolverOptions solver = solver_options(config_);
+  if (solver.falls_back && needs_any_method)
+    solver.method = Method::bicgstab;
   if (box_nodes[0] > 0)
     solver.box_nodes = box_nodes;
   SetupSteps steps;
@@ -232,6 +234,8 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
     log_.console.line("    discretisation error about " + number_text(record.result.discretization_error) +
                       " in the energy norm, algebraic " + number_text(record.result.algebraic_error));
   record.solver.preconditioner = record.result.preconditioner;
+  record.solver.method = record.result.method;
+  record.solver.shift = record.result.shift;
   if (config_.solver.preconditioner == PreconditionerKind::automatic && !record.result.estimates.empty() && log_.console.verbose())
     log_.console.grid(table_of(record.result.estimates));
   if (!steps.seconds().empty()) {

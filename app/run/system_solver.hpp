@@ -52,6 +52,8 @@ public:
 
   /// The caller sets these for a box whose matrix comes from a file; see SolverOptions.
   std::array<std::int64_t, 3> box_nodes{};
+  /// The caller sets it for a matrix from a file that `solver.method: auto` must not take cg for.
+  bool needs_any_method = false;
   /// The caller sets it to where iterations may begin, see SolverOptions. It is not used where it is of another size or context.
   Array<double> const* start = nullptr;
 

@@ -285,6 +285,9 @@ std::optional<Coarser> aggregated_level(Communicator& ranks, Context& context, L
   return coarser_level(ranks, context, fine, std::move(p), std::move(columns), options);
 }
 
+/// Rows of a coarsest matrix that are inverted in some ten milliseconds.
+constexpr std::int64_t cheap_coarsest = 1000;
+
 /// Whether a rank has none of these rows, and kernels of a device: they are not launched for nothing.
 bool any_has_none(Context& context, Communicator& ranks, RowMap const& rows) {
   return any_of_ranks(ranks, context.backend() != Backend::cpu && rows.n_own() == 0);
@@ -357,7 +360,9 @@ MultigridHierarchy<V> levels_of_rows(LevelRows rows, Matrix const* a, Context& c
       coarser = aggregated_level(ranks, context, rows, std::move(couplings), 4 / (3 * level->largest), options);
     }
     if (!coarser) {
-      if (!is_shared && n <= most_dense)
+      if (options.only_if_cheap && n > std::max(cheap_coarsest, multigrid.coarse_size))
+        result.failure = "coarsening by aggregation stops at " + std::to_string(n) + " unknowns";
+      else if (!is_shared && n <= most_dense)
         result.coarsest = dense_rows(rows.matrix->to_csr());
       return result;
     }

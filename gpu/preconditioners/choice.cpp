@@ -28,6 +28,13 @@ constexpr double aggregation_complexity = 1.3, aggregation_iterations = 1.8, box
 /// Lowering the order: iterations to a digit that an order costs; passes over the matrix in a cycle and in the setup.
 constexpr double iterations_of_order = 0.25, products_of_cycle = 3, products_of_setup = 20;
 constexpr double badly_scaled = 10;
+/// Incomplete factors: of the iterations without them, and seconds per entry of the setup and of an application; on the host rows
+/// mostly wait for each other, on a device colors do.
+constexpr double share_of_incomplete = 0.2;
+struct IncompleteTuning {
+  double setup, apply, steps;
+};
+constexpr IncompleteTuning incomplete_on_cuda{6e-9, 1e-11, 1e-4}, incomplete_on_cpu{4e-8, 4e-9, 0};
 
 }  // namespace
 
@@ -39,8 +46,10 @@ std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& tr
   auto const whole = [](double value) { return static_cast<std::int64_t>(std::max(1.0, std::round(value))); };
 
   bool const scale = traits.diagonal_span > badly_scaled && std::isfinite(traits.diagonal_span);
+  bool const has_levels = traits.is_box || traits.has_lattice_levels || traits.lowered_from > 0;
+  bool const general = traits.general && !has_levels;
   PreconditionerEstimate const plain{scale ? PreconditionerKind::jacobi : PreconditionerKind::none,
-                                     whole(std::cbrt(n) * traits.digits / 4),
+                                     whole((general ? std::sqrt(n) : std::cbrt(n)) * traits.digits / 4),
                                      0,
                                      iteration + (scale ? 16 * n / tuning.bandwidth : 0),
                                      {}};
@@ -66,8 +75,15 @@ std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& tr
         iteration + tuning.steps_of_cycle + aggregation_complexity * (4 * 8 * nnz + 150 * n) / tuning.bandwidth;
   }
   std::vector<PreconditionerEstimate> result{plain, multigrid};
-  if (multigrid.refusal.empty() && multigrid.seconds() < plain.seconds())
-    std::swap(result[0], result[1]);
+  if (general) {
+    IncompleteTuning const& incomplete = cpu ? incomplete_on_cpu : incomplete_on_cuda;
+    result.push_back({traits.symmetric ? PreconditionerKind::ic0 : PreconditionerKind::ilu0,
+                      whole(share_of_incomplete * static_cast<double>(plain.iterations)), incomplete.setup * nnz,
+                      iteration + incomplete.steps + incomplete.apply * nnz, traits.no_entries});
+  }
+  std::stable_sort(result.begin(), result.end(), [](PreconditionerEstimate const& a, PreconditionerEstimate const& b) {
+    return a.refusal.empty() != b.refusal.empty() ? a.refusal.empty() : a.refusal.empty() && a.seconds() < b.seconds();
+  });
   return result;
 }
 

@@ -20,6 +20,8 @@ struct SystemTraits {
   bool has_lattice_levels = false;       ///< or those of lattices
   int lowered_from = 0;                  ///< or it goes on from elements of this order to order 1 (OrderOne); 0: it does not
   bool has_csr = false;                  ///< of a device: the matrix is in CSR, or has Matrix::as_csr
+  bool general = false;                  ///< SolverOptions::general
+  bool symmetric = true;                 ///< the method needs symmetry
   std::string no_entries;                ///< why multigrid has no entries to be made from; empty where it has
 };
 
@@ -37,6 +39,9 @@ struct PreconditionerEstimate {
 /// preconditioner, or with jacobi where the main diagonal spans more than a factor of 10, iterations are those on a uniform box
 /// (formats/cost.hpp, expected_products); with multigrid they do not depend on the size. The seconds of setups are measured ones
 /// per row or entry.
+///
+/// With traits.general, and no levels that are known, incomplete factors are among them (ic0 or ilu0), and iterations go with the
+/// square root of the rows: of a matrix of which nothing is known, that is what public collections of matrices show in the median.
 [[nodiscard]] std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& traits);
 
 }  // namespace poisson

@@ -17,15 +17,16 @@
 namespace poisson {
 
 /// `automatic` takes what preconditioners/choice.hpp says; only `solve` knows it.
-enum class PreconditionerKind { automatic, none, jacobi, ic0, ilu0, multigrid };
+enum class PreconditionerKind { automatic, none, jacobi, ic0, ilu0, multigrid, direct };
 template <>
 struct Names<PreconditionerKind> {
-  static constexpr std::array<Named<PreconditionerKind>, 6> values{{{PreconditionerKind::automatic, "auto"},
+  static constexpr std::array<Named<PreconditionerKind>, 7> values{{{PreconditionerKind::automatic, "auto"},
                                                                     {PreconditionerKind::none, "none"},
                                                                     {PreconditionerKind::jacobi, "jacobi"},
                                                                     {PreconditionerKind::ic0, "ic0"},
                                                                     {PreconditionerKind::ilu0, "ilu0"},
-                                                                    {PreconditionerKind::multigrid, "multigrid"}}};
+                                                                    {PreconditionerKind::multigrid, "multigrid"},
+                                                                    {PreconditionerKind::direct, "direct"}}};
 };
 
 // preconditioners/registry.hpp has the answers to these:
@@ -135,7 +136,10 @@ struct PreconditionerOptions {
   RankNestedProvider nested_spaces{};          ///< what follows where several ranks share the matrix; on all of them or on none
   MultigridOptions multigrid{};
   bool constant_null_space = false;  ///< the null space of the matrix is spanned by the constant vector
-  SetupSteps* steps = nullptr;       ///< tells how long the steps of the setup of multigrid take, where it is not null
+  /// `direct` is to be made where it takes a second or so, and multigrid by aggregation where its coarsest matrix is small:
+  /// `automatic` has others.
+  bool only_if_cheap = false;
+  SetupSteps* steps = nullptr;  ///< tells how long the steps of the setup of multigrid take, where it is not null
 
   void done(Context& context, std::string_view step) const {
     if (steps != nullptr)

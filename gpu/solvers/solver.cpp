@@ -100,8 +100,12 @@ constexpr double least_lowering = 0.1, most_lowering = 1e-8;
 /// Below this tolerance double is not tried; and where it has stagnated above this residual, digits are not what it lacks.
 constexpr double least_tolerance_of_double = 2e-15, progress_of_double = 1e-3;
 
-/// Seconds that the first preconditioner of `automatic` may take at least.
-constexpr double long_enough = 0.5;
+/// Seconds that the first preconditioner of `automatic` may take at least; and each of them where nothing is known of the matrix.
+constexpr double long_enough = 0.5, long_enough_of_general = 0.05;
+/// Iterations with complete factors: they mend what rounding has left.
+constexpr std::int64_t iterations_of_direct = 50;
+/// Diagonal shifts of incomplete factors that are tried where a pivot is bad.
+constexpr std::array shifts{1e-3, 1e-2, 1e-1};
 
 /// max |a_ii|, and that over min |a_ii|: infinite where one is 0.
 struct DiagonalRange {
@@ -649,8 +653,16 @@ private:
       bool const reliable = same && state == CycleState::unreliable && norm <= residual_slack * control_.norm;
       if (reliable)
         trust_ *= next_look;
-      bool const hopeless = state == CycleState::diverged || (state == CycleState::breakdown && !method_->may_restart());
-      bool const nearer = norm <= progress * before || weighted < progress * weighted_before_;
+      bool const restarts = state == CycleState::breakdown && method_->may_restart();
+      bool const hopeless = state == CycleState::diverged || (state == CycleState::breakdown && !restarts);
+      bool nearer = norm <= progress * before || weighted < progress * weighted_before_;
+      if constexpr (same)
+        if (restarts && !nearer && kept_.iteration > first_iteration_ && kept_.norm <= progress * before) {
+          // The best iterate of the cycle is a better place to begin again than the last one.
+          kernels_for<VectorKernels<T>>(solve_.context_).copy(solve_.context_, solve_.n_, kept_.x.data(), solve_.x_.data());
+          solve_.compute_residual();
+          nearer = norm <= progress * before;
+        }
       if (hopeless || !(reliable || nearer))
         return solve_.with_best(solve_.no_further(state, *method_), kept_);
       fresh_ = (state != CycleState::converged && state != CycleState::unreliable) ||
@@ -804,6 +816,7 @@ PreconditionerOptions preconditioner_options(SolverOptions const& options) {
           options.nested_spaces,
           options.multigrid,
           options.constant_null_space,
+          false,
           options.setup_steps};
 }
 
@@ -826,6 +839,7 @@ public:
   struct Trial {
     PreconditionerKind kind{};
     std::int64_t last_iteration = 0;
+    Method method{};
   };
 
   SharedSetup(MultiPrecisionOperator const& a, SolverOptions const& options)
@@ -839,11 +853,11 @@ public:
     estimates_.clear();
     std::int64_t const limit = options.max_iterations;
     if (options.preconditioner == PreconditionerKind::automatic && options.initial == InitialGuess::nested)
-      plan_.push_back({PreconditionerKind::multigrid, limit});
+      plan_.push_back({PreconditionerKind::multigrid, limit, options.method});
     else if (options.preconditioner == PreconditionerKind::automatic)
       choose(options);
     else
-      plan_.push_back({options.preconditioner, limit});
+      plan_.push_back({options.preconditioner, limit, options.method});
   }
 
   [[nodiscard]] MultiPrecisionOperator const& a() const { return a_; }
@@ -856,12 +870,20 @@ public:
   /// Makes the preconditioner of this kind, where it is not there. Returns why there is none, or an empty text. `result` gets the
   /// seconds if it is made now, and what there is to tell of it.
   std::string make(PreconditionerOptions const& of_preconditioner, SolverOptions const& options, SolverResult& result) {
-    if (!made_ || made_kind_ != of_preconditioner.kind) {
+    if (!made_ || made_kind_ != of_preconditioner.kind || made_positive_ != of_preconditioner.positive) {
       auto const start = Clock::now();
       setup_.reset();
       made_ = false;
+      made_shift_ = of_preconditioner.shift;
       try {
         setup_ = make_preconditioner(a_, of_preconditioner);
+        // Manteuffel (1980): a diagonal that is large enough makes the pivots of any symmetric positive definite matrix positive.
+        if (of_preconditioner.only_if_cheap && uses_ordering(of_preconditioner.kind) && made_shift_ == 0)
+          for (auto shift = std::begin(shifts); shift != std::end(shifts) && !setup_->failure().empty(); ++shift) {
+            PreconditionerOptions shifted = of_preconditioner;
+            made_shift_ = shifted.shift = *shift;
+            setup_ = make_preconditioner(a_, shifted);
+          }
       } catch (OutOfMemoryError const& error) {  // `automatic` has another one
         if (options.preconditioner != PreconditionerKind::automatic || !options.ranks.get().is_alone())
           throw;
@@ -869,9 +891,14 @@ public:
       }
       made_ = true;
       made_kind_ = of_preconditioner.kind;
+      made_positive_ = of_preconditioner.positive;
+      if (made_shift_ != of_preconditioner.shift && setup_->failure().empty())
+        result.notes.push_back(std::string(name_of(made_kind_)) + " took the diagonal shift " + number(made_shift_) +
+                               ": without one a pivot was " + (made_positive_ ? "not positive" : "zero"));
       context_.synchronize();
       result.setup_seconds += seconds_since(start);
     }
+    result.shift = made_shift_;
     result.ordering = setup_ != nullptr ? setup_->ordering() : Ordering::automatic;
     result.levels = setup_ != nullptr ? setup_->levels() : 0;
     result.multigrid_levels = setup_ != nullptr ? setup_->multigrid_levels() : std::vector<MultigridLevelSummary>{};
@@ -906,10 +933,16 @@ private:
     traits.bytes_per_iteration = bytes_per_iteration(options.method, traits.n_rows, bytes);
     traits.digits = -std::log10(options.tolerance);
     traits.diagonal_span = range_.span;
+    traits.general = options.general && options.ranks.get().is_alone();
+    traits.symmetric = needs_symmetry(options.method);
     estimates_ = choose_preconditioner(traits);
+    if (traits.general && !traits.is_box && traits.no_entries.empty()) {
+      plan_of_general(options);
+      return;
+    }
     for (PreconditionerEstimate const& estimate : estimates_)
       if (estimate.refusal.empty())
-        plan_.push_back({estimate.kind, options.max_iterations});
+        plan_.push_back({estimate.kind, options.max_iterations, options.method});
     // The first gives way when it has taken what the second was predicted to take, and long enough to be judged; then the second,
     // if it does not converge either, to the first.
     if (plan_.size() > 1) {
@@ -923,8 +956,41 @@ private:
         plan_[0].last_iteration = patience;
         plan_[1].last_iteration = (patience + options.max_iterations) / 2;
       }
-      plan_.push_back({first.kind, options.max_iterations});
+      plan_.push_back({first.kind, options.max_iterations, options.method});
     }
+  }
+
+  /// One after another, the next when one has taken what that was predicted to take; complete factors, where they are cheap, third:
+  /// the first two may be much faster. Then those that were only slow have the iterations that are left.
+  void plan_of_general(SolverOptions const& options) {
+    std::int64_t const limit = options.max_iterations;
+    std::int64_t end = 0;
+    auto const add = [&](PreconditionerKind kind, std::int64_t patience, Method method) {
+      end = patience < limit - end ? end + patience : limit;
+      plan_.push_back({kind, end, method});
+    };
+    for (std::size_t i = 0; i < estimates_.size(); ++i) {
+      PreconditionerEstimate const& one = estimates_[i];
+      if (!one.refusal.empty())
+        continue;
+      if (i == 2)
+        add(PreconditionerKind::direct, iterations_of_direct, options.method);
+      double const next = i + 1 < estimates_.size() && estimates_[i + 1].refusal.empty() ? estimates_[i + 1].seconds() : 0;
+      double const seconds = std::max(1.5 * next, long_enough_of_general);
+      add(one.kind,
+          std::max({std::int64_t{20}, 2 * one.iterations,
+                    static_cast<std::int64_t>(std::min(seconds / std::max(one.iteration_seconds, 1e-12), 1e9))}),
+          options.method);
+    }
+    if (plan_.size() < 3)
+      add(PreconditionerKind::direct, iterations_of_direct, options.method);
+    for (PreconditionerEstimate const& one : estimates_)
+      if (one.refusal.empty())
+        plan_.push_back({one.kind, limit, options.method});
+    if (options.falls_back)
+      for (auto const kind :
+           {PreconditionerKind::ilu0, PreconditionerKind::direct, PreconditionerKind::jacobi, PreconditionerKind::none})
+        plan_.push_back({kind, limit, Method::bicgstab});
   }
 
   MultiPrecisionOperator const& a_;
@@ -934,8 +1000,9 @@ private:
   std::vector<PreconditionerEstimate> estimates_;
   std::vector<Trial> plan_;
   std::unique_ptr<PreconditionerSetup> setup_;
-  bool made_ = false;
+  bool made_ = false, made_positive_ = false;
   PreconditionerKind made_kind_{};
+  double made_shift_ = 0;
 };
 
 /// One right-hand side: runs with one preconditioner and one precision after another, until one converges or there is no other to
@@ -965,6 +1032,12 @@ public:
   /// The other attempts, if there are any. x and x_low get the solution and its low parts, if it has any.
   void finish(Array<double>& x, Array<double>& x_low) {
     std::vector<Trial> const& plan = shared_.plan();
+    std::vector<Trial> failed;
+    auto const has_failed = [&failed](Trial const& trial) {
+      return std::any_of(failed.begin(), failed.end(),
+                         [&](Trial const& one) { return one.kind == trial.kind && one.method == trial.method; });
+    };
+    auto const described = [](Trial const& trial) { return "the preconditioner " + std::string(name_of(trial.kind)); };
     for (std::size_t i = 0; i < plan.size(); ++i) {
       Outcome outcome = i == 0 ? first_ : attempt(plan[i]);
       if (outcome.status == SolverStatus::stagnated && options_.precision == Precision::automatic &&
@@ -984,16 +1057,24 @@ public:
       result_.status = outcome.status;
       result_.reason = outcome.reason;
       // Where cg itself meets a negative curvature no other preconditioner helps.
-      bool const indefinite = outcome.status == SolverStatus::breakdown && needs_symmetry(options_.method) &&
+      bool const indefinite = outcome.status == SolverStatus::breakdown && needs_symmetry(plan[i].method) &&
                               entry_of(plan[i].kind).form != PreconditionerForm::general;
-      bool const over = outcome.status == SolverStatus::converged || outcome.status == SolverStatus::interrupted || indefinite ||
-                        result_.iterations >= options_.max_iterations;
-      if (over || i + 1 == plan.size())
+      if (outcome.status == SolverStatus::converged || outcome.status == SolverStatus::interrupted ||
+          result_.iterations >= options_.max_iterations)
+        break;
+      if (outcome.status != SolverStatus::max_iterations)
+        failed.push_back(plan[i]);
+      std::size_t next = i + 1;
+      while (next < plan.size() && ((indefinite && plan[next].method == plan[i].method) || has_failed(plan[next])))
+        ++next;
+      if (next == plan.size())
         break;
       std::string const found =
           outcome.status == SolverStatus::max_iterations ? " took longer than expected" : " failed: " + outcome.reason;
-      result_.notes.push_back(state("the preconditioner " + std::string(name_of(plan[i].kind)) + found) + "; went on with " +
-                              std::string(name_of(plan[i + 1].kind)));
+      result_.notes.push_back(state(described(plan[i]) + found) + "; went on with " +
+                              (plan[next].method != plan[i].method ? std::string(name_of(plan[next].method)) + " and " : "") +
+                              std::string(name_of(plan[next].kind)));
+      i = next - 1;
     }
     result_.precision = precision_;
     if (take_solution_) {
@@ -1078,10 +1159,14 @@ private:
   std::string prepare(Trial const& trial) {
     now_ = options_;
     now_.preconditioner = trial.kind;
+    now_.method = trial.method;
     now_.precision = precision_;
     now_.max_iterations = trial.last_iteration;
     result_.preconditioner = trial.kind;
-    return shared_.make(preconditioner_options(now_), options_, result_);
+    result_.method = trial.method;
+    PreconditionerOptions of_preconditioner = preconditioner_options(now_);
+    of_preconditioner.only_if_cheap = options_.general && options_.preconditioner == PreconditionerKind::automatic;
+    return shared_.make(of_preconditioner, options_, result_);
   }
 
   Outcome not_begun(std::string const& why) {
@@ -1210,6 +1295,7 @@ SolverResult zero_solution(MultiPrecisionOperator const& a, Array<double>& x, Ar
   result.precision = options.precision == Precision::automatic ? Precision::double_ : options.precision;
   result.preconditioner =
       options.preconditioner == PreconditionerKind::automatic ? PreconditionerKind::none : options.preconditioner;
+  result.method = options.method;
   result.history = {0};
   return result;
 }

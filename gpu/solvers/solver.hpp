@@ -84,7 +84,12 @@ struct SolverOptions {
   RankNestedProvider nested_spaces{};          ///< see PreconditionerOptions
   int element_order = 0;                       ///< with it: of the elements of A
   MultigridOptions multigrid{};
-  double tolerance = 1e-12;                   ///< on ||b - A x|| / ||b||
+  double tolerance = 1e-12;  ///< on ||b - A x|| / ||b||
+  /// A is of no elements, so that nothing is known of it: PreconditionerKind::automatic also considers incomplete factors, with a
+  /// diagonal shift where they need one, and, on the host, complete ones of small matrices.
+  bool general = false;
+  /// With PreconditionerKind::automatic: where cg finds that A is not positive definite, bicgstab goes on.
+  bool falls_back = false;
   InitialGuess initial = InitialGuess::zero;  ///< nested: with multigrid only
   /// With InitialGuess::neighbour: iterations begin at this x, which is where b is, if its residual is smaller than that of 0;
   /// null: they begin at 0. It outlives the call.
@@ -114,6 +119,8 @@ struct SolverResult {
   std::string reason;                             ///< one sentence for the user when the status is not `converged`
   Precision precision{};                          ///< of the last iterations; never `automatic`
   PreconditionerKind preconditioner{};            ///< of the last iterations; never `automatic`
+  Method method{};                                ///< of the last iterations
+  double shift = 0;                               ///< of ic0 and ilu0, the one given or the one that was needed
   std::vector<PreconditionerEstimate> estimates;  ///< from which `automatic` was chosen; else empty
   std::vector<std::string> notes;                 ///< one sentence for every change of precision or preconditioner on the way
   double tolerance = 0;                           ///< in use: the one given, or that of to_discretization
@@ -148,8 +155,8 @@ struct SolverResult {
 /// iterate with the least ||b - A x|| among those it has kept and x = 0; cg that is stopped early (max_iterations, interrupted)
 /// returns its last iterate, where that is no worse than x = 0. Zero b gives x = 0, converged after 0 iterations.
 ///
-/// With PreconditionerKind::automatic a preconditioner that breaks down, or takes longer than the next best was predicted to, gives
-/// way to that one, which goes on from the same x. Every such change is in `notes`.
+/// With PreconditionerKind::automatic a preconditioner that fails, or takes longer than the next best was predicted to, gives way
+/// to that one, which goes on from the same x. One that has failed is not tried again. Every such change is in `notes`.
 ///
 /// With options.ranks, A, b and x are the rows of this rank, every rank calls with the same options, and all get the same result
 /// but for x, seconds and bytes. An interrupt on one rank ends all of them. Wrong input on one rank throws on all; after any other

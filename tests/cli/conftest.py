@@ -29,15 +29,16 @@ SLOWLY = "solver: {precision: double_double, preconditioner: none}\nmatrix: {for
 
 def numbers_of_ranks_in_turn(items):
     """In files test_rank*.py a test has cases for several numbers of ranks, `n`. Of each setting one number is kept, in turn, so that
-    every setting and, with enough of them, every number is among them. A test without other settings keeps all."""
+    every setting and, with enough of them, every number is among them. The next test begins with the next number, so that tests without
+    other settings, of which one case is kept, too, take them in turn as well."""
     tests = collections.defaultdict(lambda: collections.defaultdict(list))
     for item in items:
         parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
         n = parameters.pop("n", None) if "/test_rank" in item.nodeid or item.nodeid.startswith("test_rank") else None
-        tests[item.nodeid.partition("[")[0]][repr(parameters) if n is not None and parameters else item.nodeid].append((n, item))
+        tests[item.nodeid.partition("[")[0]][repr(parameters) if n is not None else item.nodeid].append((n, item))
     chosen = set()
-    for settings in tests.values():
-        for turn, cases in enumerate(settings.values()):
+    for first, settings in enumerate(tests.values()):
+        for turn, cases in enumerate(settings.values(), first):
             chosen.add(sorted(cases, key=lambda case: case[0] or 0)[turn % len(cases)][1].nodeid)
     return [item for item in items if item.nodeid in chosen]
 

@@ -1,5 +1,7 @@
 """Coefficients, sources and boundary values from files: tables of points, images, and earlier solutions."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -189,7 +191,7 @@ def test_damaged_files_never_crash(poisson, order, format, compression):
     file = next(f for f in (poisson.directory / "good").iterdir() if f.suffix in (".vti", ".vtr", ".vtu", ".hdf"))
     data = file.read_bytes()
     random = np.random.default_rng(1)
-    for trial in range(40):
+    for trial in range(0, 40, 1 if os.environ.get("POISSON_ALL_TESTS") else 3):
         damaged = bytearray(data)
         if trial < 15:  # truncated, as one that is still being written
             damaged = damaged[: len(data) * trial // 15]

@@ -118,7 +118,7 @@ def test_hdf5_is_the_serial_one():
 NO_FILES = ("--set", "output={vtk: {enabled: false}, picture: false, report: false}")
 # What is loaded only when it is needed: our libraries, and what they are for.
 MODULES = {"libpoisson_dealii.so": r"deal_?ii|trilinos|netcdf", "libpoisson_vtk.so": r"libvtk|hdf5", "libpoisson_image.so": r"libvtk", "libpoisson_cairo.so": r"cairo|X11|fontconfig",
-           "libpoisson_lapack.so": r"blas|lapack|gfortran", "libpoisson_mpi.so": r"libmpi|open-rte"}
+           "libpoisson_lapack.so": r"blas|lapack|gfortran", "libpoisson_umfpack.so": r"umfpack|amd|cholmod|suitesparse|colamd|metis|blas|lapack|gfortran|quadmath", "libpoisson_mpi.so": r"libmpi|open-rte"}
 
 
 def libraries(poisson, *words):

@@ -208,7 +208,7 @@ def test_it_has_every_key_with_type_default_and_description(poisson, schema):
         else:
             assert key["default"] == ([] if path in ("analysis.svd", "output.pictures") else value), path
             assert errors(key, key["default"], schema) == [], path
-    assert keys["solver.tolerance"]["default"] == 1e-12 and keys["solver.method"]["enum"] == ["cg", "bicgstab"]
+    assert keys["solver.tolerance"]["default"] == 1e-12 and keys["solver.method"]["enum"] == ["cg", "bicgstab", "auto"]
     entry = keys["problem.boundary"]["items"]
     assert set(entry["properties"]) == {"ids", "names", "type", "value", "alpha"} and entry["required"] == ["type"]
     axes = set(schema["properties"]["sweep"]["properties"]) - {"mode", "zip", "product", "when", "sample", "until", "greedy", "time_limit"}

@@ -11,6 +11,7 @@ import subprocess
 import numpy as np
 import pytest
 import yaml
+from conftest import CUBE
 
 # 2 -1 0; -1 2 -1; 0 -1 2: with b = 1 the solution is 1.5, 2, 1.5
 TRIDIAGONAL = """%%MatrixMarket matrix coordinate real symmetric
@@ -587,3 +588,39 @@ def test_iterations_of_the_literature(poisson, precision, expected):
 @pytest.mark.parametrize("name", ["memplus", "sherman3"])
 def test_real_unsymmetric_matrices(poisson, name):
     fails(poisson, "--matrix", MATRICES / f"{name}.mtx.gz", "--output", "out", has=["solver.method", "symmetric"])
+
+
+@pytest.mark.skipif("POISSON_REAL_DATA" not in os.environ, reason="POISSON_REAL_DATA is not set")
+@pytest.mark.parametrize("name", sorted(path.name for path in MATRICES.glob("*.mtx.gz")))
+def test_auto_solves_every_real_matrix(poisson, name):
+    """cavity14 has zeros on its diagonal, and no preconditioner but complete factors solves it."""
+    poisson("solve", "--matrix", MATRICES / name, "--output", "out", "--quiet", "--backend", "cpu", "--set", "solver.method=auto")
+    record = poisson.record()
+    symmetric = name.split(".")[0] not in ("memplus", "add32", "sherman3", "orsirr_1", "epb0", "cavity14", "fs_760_3")
+    assert record["status"] == "converged" and record["solver"]["residual_true"] <= 2e-12
+    assert record["solver"]["method"] == ("cg" if symmetric else "bicgstab")
+
+
+def test_direct_solves(poisson):
+    """Of a mesh as well, where it is what any other preconditioner finds; and not on several ranks."""
+    config = poisson.write(CUBE + "output: {picture: false, report: false, vtk: {enabled: false}}\n")
+    poisson("run", config, "--output", "direct", "--quiet", "--backend", "cpu", "--set", "solver.preconditioner=direct")
+    poisson("run", config, "--output", "other", "--quiet", "--backend", "cpu")
+    direct, other = poisson.record("direct"), poisson.record("other")
+    assert direct["solver"]["preconditioner"] == "direct" and direct["solver"]["iterations"] <= 2
+    assert direct["errors"] == pytest.approx(other["errors"], rel=1e-9)
+    poisson("run", config, "--output", "long", "--quiet", "--backend", "cpu", "--set", "solver={preconditioner: direct, precision: refined, tolerance: 1e-28}")
+    assert poisson.record("long")["solver"]["residual_true"] <= 2e-28
+
+
+def test_auto_takes_the_method_by_the_matrix(poisson):
+    saddle = np.array([[2.0, 0, 1], [0, 3, 1], [1, 1, 0]])
+    for matrix, method in ((np.array([[2.0, -1, 0], [-1, 2, -1], [0, -1, 2]]), "cg"), (np.array([[2.0, 1, 0], [-1, 2, 1], [0, -1, 2]]), "bicgstab"),
+                           (saddle, "bicgstab"), (np.array([[1.0, 2, 0], [2, 1, 0], [0, 0, 1]]), "bicgstab")):  # the last one is indefinite
+        poisson.write(general(matrix), "a.mtx")
+        poisson.write(vector(np.array([1.0, 2, 4])), "b.mtx")
+        poisson("solve", "--matrix", "a.mtx", "--rhs", "b.mtx", "--output", "out", "--overwrite", "--quiet", "--backend", "cpu", "--set", "solver.method=auto",
+                "--set", "solver.preconditioner=auto")
+        record = poisson.record()
+        assert record["status"] == "converged" and record["solver"]["method"] == method, record["solver"]
+        assert np.allclose(solution(poisson), np.linalg.solve(matrix, [1, 2, 4]), rtol=0, atol=1e-9)

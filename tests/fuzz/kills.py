@@ -62,6 +62,8 @@ def complete(path):
     elif kind == ".csv":
         lines = data.decode().splitlines()
         require(data.endswith(b"\n") and len({len(re.sub(r'"[^"]*"', "", line).split(",")) for line in lines}) == 1, f"{path} ends within a line")
+    elif path.name == "log.txt":
+        pass  # of a case: written as the case goes, so that it ends where the kill came
     elif kind in (".yaml", ".txt"):
         require(data.endswith(b"\n"), f"{path} ends within a line")
 

@@ -10,9 +10,6 @@ extern "C" __attribute__((weak)) poisson::LapackFunctions const* poisson_lapack(
 
 namespace poisson {
 
-namespace {
-
-/// OpenBLAS looks for memory again and again as it is loaded: under a limit that leaves it none it never ends.
 void require_address_space() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -23,8 +20,6 @@ void require_address_space() {
     throw EnvironmentError("the limit on virtual memory (ulimit -v) leaves less than 384 MiB, which LAPACK needs to start");
   munmap(there, bytes);
 }
-
-}  // namespace
 
 LapackFunctions const& lapack() {
   static Module<LapackFunctions> const module = [] {

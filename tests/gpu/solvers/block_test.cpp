@@ -140,6 +140,8 @@ TYPED_TEST(Blocks, AreTheirColumnsWithEveryMethodPrecisionAndPreconditioner) {
         for (Ordering const ordering : {Ordering::natural, Ordering::multicolor}) {
           if (ordering == Ordering::multicolor && !uses_ordering(preconditioner.value))
             continue;
+          if (preconditioner.value == PreconditionerKind::direct && this->context->backend() != Backend::cpu)
+            continue;
           SolverOptions options;
           options.method = method.value;
           options.precision = precision.value;
@@ -158,6 +160,8 @@ TYPED_TEST(Blocks, OneByOneWithTheSameSetup) {
   Columns const b = columns_of(csr->n_rows);
   for (auto const& precision : Names<Precision>::values)
     for (auto const& preconditioner : Names<PreconditionerKind>::values) {
+      if (preconditioner.value == PreconditionerKind::direct && this->context->backend() != Backend::cpu)
+        continue;
       SolverOptions options;
       options.precision = precision.value;
       options.preconditioner = preconditioner.value;
