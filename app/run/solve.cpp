@@ -106,10 +106,11 @@ bool require_suitable(SolverOptions const& solver, CsrMatrix const& matrix, std:
     ++digits;
   std::string const row = std::to_string(asymmetry->row + 1), column = std::to_string(asymmetry->column + 1);
   std::string const key = by_method ? "solver.method" : "solver.preconditioner";
-  throw InputError(key, needs + " needs a symmetric matrix, and " + path + " has " + number_text(asymmetry->value, digits) +
-                            " in row " + row + ", column " + column + " but " + number_text(asymmetry->mirror, digits) +
-                            " in row " + column + ", column " + row + "; use --set " + key + "=" +
-                            (by_method ? names_for_unsymmetric<Method>() : names_for_unsymmetric<PreconditionerKind>()));
+  throw InputError(key,
+                   needs + " needs a symmetric matrix, and " + path + " has " + number_text(asymmetry->value, digits) + " in row " +
+                       row + ", column " + column + " but " + number_text(asymmetry->mirror, digits) + " in row " + column +
+                       ", column " + row + "; use --set " + key + "=" +
+                       (by_method ? names_for_unsymmetric<Method>() + " or auto" : names_for_unsymmetric<PreconditionerKind>()));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ constexpr double aggregation_complexity = 1.3, aggregation_iterations = 1.8, box
 /// Lowering the order: iterations to a digit that an order costs; passes over the matrix in a cycle and in the setup.
 constexpr double iterations_of_order = 0.25, products_of_cycle = 3, products_of_setup = 20;
 constexpr double badly_scaled = 10;
+constexpr double negligible = 1e-3;  ///< seconds
 /// Incomplete factors: of the iterations without them, and seconds per entry of the setup and of an application; on the host rows
 /// mostly wait for each other, on a device colors do.
 constexpr double share_of_incomplete = 0.2;
@@ -81,8 +82,12 @@ std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& tr
                       whole(share_of_incomplete * static_cast<double>(plain.iterations)), incomplete.setup * nnz,
                       iteration + incomplete.steps + incomplete.apply * nnz, traits.no_entries});
   }
-  std::stable_sort(result.begin(), result.end(), [](PreconditionerEstimate const& a, PreconditionerEstimate const& b) {
-    return a.refusal.empty() != b.refusal.empty() ? a.refusal.empty() : a.refusal.empty() && a.seconds() < b.seconds();
+  // What takes no time to speak of needs nothing that may fail.
+  auto const seconds = [&](PreconditionerEstimate const& one) {
+    return general && one.kind == plain.kind && one.seconds() < negligible ? 0 : one.seconds();
+  };
+  std::stable_sort(result.begin(), result.end(), [&](PreconditionerEstimate const& a, PreconditionerEstimate const& b) {
+    return a.refusal.empty() != b.refusal.empty() ? a.refusal.empty() : a.refusal.empty() && seconds(a) < seconds(b);
   });
   return result;
 }

@@ -184,7 +184,8 @@ TEST(GeneralMatrix, WhatHasFailedIsNotTriedAgain) {
   std::set<std::string> left;
   for (std::string const& note : answer.result.notes) {
     std::size_t const begin = note.find("went on with ");
-    ASSERT_NE(begin, std::string::npos) << note;
+    if (begin == std::string::npos)  // of a shift
+      continue;
     EXPECT_TRUE(left.insert(note.substr(begin)).second) << note;
   }
   EXPECT_LE(answer.residual, 1 + 1e-12);
