@@ -14,11 +14,10 @@ namespace poisson {
 namespace {
 
 using box_rows::Node;
-using box_rows::Sum;
 
 /// Products of inner rows, line by line: nine lines of x become four (the row's own, the sums of those that differ from it in y, in
 /// z, and in both), whose neighbours in x complete the stencil.
-template <class T, class S = Sum<T>>
+template <class T, class S = box_rows::Sum<T>>
 class LineProducts {
 public:
   LineProducts(BoxStencilView const& a, ConstPointer<T> x) : a_(a), x_(x) {
@@ -95,7 +94,8 @@ void for_runs(box_rows::Shell const& shell, std::int64_t first, std::int64_t end
 
 /// sums[i] = (A x) in face row t + i, for the n rows of a run.
 template <class T>
-void product_of_run(BoxStencilView const& a, std::int64_t t, Node const& node, std::int64_t n, ConstPointer<T> x, Sum<T>* sums) {
+void product_of_run(BoxStencilView const& a, std::int64_t t, Node const& node, std::int64_t n, ConstPointer<T> x,
+                    box_rows::Sum<T>* sums) {
   if (n == 1) {
     *sums = box_rows::face_row_product<T>(a, t, node, x);
     return;
@@ -103,14 +103,14 @@ void product_of_run(BoxStencilView const& a, std::int64_t t, Node const& node, s
   BoxElements const& box = a.box;
   std::int64_t const first = box_rows::index_of(box, node), nx = box.nodes[0];
   auto const take_diagonal = [&](std::int64_t i) {
-    sums[i] = Sum<T>(0) + a.face_rows[13 * a.n_face_rows + t + i] * box_rows::wide(load(x, first + i));
+    sums[i] = box_rows::Sum<T>(0) + a.face_rows[13 * a.n_face_rows + t + i] * box_rows::wide(load(x, first + i));
   };
   if (box_rows::is_dirichlet_plane(box, 1, node.i[1]) || box_rows::is_dirichlet_plane(box, 2, node.i[2])) {
     for (std::int64_t i = 0; i < n; ++i)
       take_diagonal(i);
     return;
   }
-  std::fill_n(sums, n, Sum<T>(0));
+  std::fill_n(sums, n, box_rows::Sum<T>(0));
   for (int s = 0; s < 27; ++s) {
     std::int64_t const dx = s % 3 - 1, y = node.i[1] + s / 3 % 3 - 1, z = node.i[2] + s / 9 - 1;
     if (y < 0 || z < 0 || y >= box.nodes[1] || z >= box.nodes[2])
@@ -139,7 +139,7 @@ void for_parts(BoxStencilView const& a, ConstPointer<T> x, bool threaded, InLine
 #pragma omp parallel if (threaded)
   {
     LineProducts<T, S> line_products(a, x);
-    std::vector<Sum<T>> of_faces(static_cast<std::size_t>(a.box.nodes[0]));
+    std::vector<box_rows::Sum<T>> of_faces(static_cast<std::size_t>(a.box.nodes[0]));
     box_rows::Shell const shell(a.box, 0, a.box.nodes[2], 1);
 #pragma omp for schedule(static)
     for (std::int64_t part = 0; part < parts; ++part)
@@ -158,12 +158,12 @@ void for_parts(BoxStencilView const& a, ConstPointer<T> x, bool threaded, InLine
 /// Calls row(part, i, (A x)_i) for all rows; those of a part by one thread, in order.
 template <class T, class Row>
 void for_rows(BoxStencilView const& a, ConstPointer<T> x, Row const& row) {
-  for_parts<T, Sum<T>>(
+  for_parts<T, box_rows::Sum<T>>(
       a, x, 27 * a.box.n_rows() * cpu::work_of<T> >= cpu::work_worth_threads,
       [&](auto& products, std::int64_t part, std::int64_t y, std::int64_t z) {
-        products(y, z, [&](std::int64_t i, Sum<T> value) { row(part, i, value); });
+        products(y, z, [&](std::int64_t i, box_rows::Sum<T> value) { row(part, i, value); });
       },
-      [&](std::int64_t part, std::int64_t first, Sum<T> const* values, std::int64_t n) {
+      [&](std::int64_t part, std::int64_t first, box_rows::Sum<T> const* values, std::int64_t n) {
         for (std::int64_t i = 0; i < n; ++i)
           row(part, first + i, values[i]);
       });
@@ -183,7 +183,7 @@ void for_rows_in_lines(BoxStencilView const& a, V const* x, Row const& row) {
         for (std::int64_t i = 1; i < nx - 1; ++i)
           row(first + i, of_line[i]);
       },
-      [&](std::int64_t, std::int64_t first, Sum<V> const* values, std::int64_t n) {
+      [&](std::int64_t, std::int64_t first, box_rows::Sum<V> const* values, std::int64_t n) {
 #pragma omp simd
         for (std::int64_t i = 0; i < n; ++i)
           row(first + i, static_cast<V>(values[i]));
@@ -192,8 +192,8 @@ void for_rows_in_lines(BoxStencilView const& a, V const* x, Row const& row) {
 
 template <class T>
 void multiply(BoxStencilView const& a, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
-  for_rows<T>(a, x, [&](std::int64_t, std::int64_t i, Sum<T> value) {
-    Sum<T> const scaled = box_rows::wide(alpha) * value;
+  for_rows<T>(a, x, [&](std::int64_t, std::int64_t i, box_rows::Sum<T> value) {
+    box_rows::Sum<T> const scaled = box_rows::wide(alpha) * value;
     store(y, i, beta == T(0) ? static_cast<T>(scaled) : static_cast<T>(scaled + box_rows::wide(beta) * box_rows::wide(load(y, i))));
   });
 }
@@ -205,7 +205,7 @@ void multiply_dot(Context& context, BoxStencilView const& a, ConstPointer<T> x, 
   std::int64_t const parts = n_parts(a);
   auto* const sums = static_cast<cpu::CpuContext&>(context).partial_sums<DotSum<T>>(parts);
   std::fill_n(sums, parts, DotSum<T>{});
-  for_rows<T>(a, x, [&](std::int64_t part, std::int64_t i, Sum<T> value) {
+  for_rows<T>(a, x, [&](std::int64_t part, std::int64_t i, box_rows::Sum<T> value) {
     T const rounded = static_cast<T>(value);
     store(y, i, rounded);
     sums[part].add(load(x, i), rounded);

@@ -14,7 +14,6 @@ namespace poisson {
 namespace {
 
 using box_rows::Node;
-using box_rows::Sum;
 
 /// Lines of nodes in y and planes in z that are one part of the work. What is kept of a plane, 9 lines of 8 numbers a node, fits
 /// the second-level cache. A part computes a line of cells and a plane of them more than it has of nodes.
@@ -244,10 +243,10 @@ void for_lines(LabelStencilView const& a, ConstPointer<T> x, Line const& line) {
 template <class T>
 void multiply(LabelStencilView const& a, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
   std::int64_t const nx = a.box.nodes[0];
-  for_lines<T, Sum<T>>(a, x, [=](std::int64_t, std::int64_t first, Sum<T> const* values) {
+  for_lines<T, box_rows::Sum<T>>(a, x, [=](std::int64_t, std::int64_t first, box_rows::Sum<T> const* values) {
     Pointer<T> const to = y + first;
     for (std::int64_t i = 0; i < nx; ++i) {
-      Sum<T> const scaled = box_rows::wide(alpha) * values[i];
+      box_rows::Sum<T> const scaled = box_rows::wide(alpha) * values[i];
       store(to, i,
             beta == T(0) ? static_cast<T>(scaled) : static_cast<T>(scaled + box_rows::wide(beta) * box_rows::wide(load(to, i))));
     }
@@ -255,7 +254,7 @@ void multiply(LabelStencilView const& a, T alpha, ConstPointer<T> x, T beta, Poi
 }
 
 template <class T>
-[[nodiscard]] DotSum<T> sum_of(Sum<T> value) {
+[[nodiscard]] DotSum<T> sum_of(box_rows::Sum<T> value) {
   if constexpr (std::is_same_v<T, DoubleDouble>)
     return {value.hi, value.lo};
   else
@@ -269,7 +268,7 @@ void multiply_dot(Context& context, LabelStencilView const& a, ConstPointer<T> x
   std::int64_t const parts = n_parts(a), nx = a.box.nodes[0];
   auto* const sums = static_cast<cpu::CpuContext&>(context).partial_sums<DotSum<T>>(parts);
   std::fill_n(sums, parts, DotSum<T>{});
-  for_lines<T, Sum<T>>(a, x, [=](std::int64_t part, std::int64_t first, Sum<T> const* values) {
+  for_lines<T, box_rows::Sum<T>>(a, x, [=](std::int64_t part, std::int64_t first, box_rows::Sum<T> const* values) {
     for (std::int64_t i = 0; i < nx; ++i)
       store(y, first + i, static_cast<T>(values[i]));
     sums[part].add(sum_of<T>(cpu::dot_of_rows(0, nx, x + first, ConstPointer<T>(y + first))));
