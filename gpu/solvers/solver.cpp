@@ -933,7 +933,7 @@ private:
     traits.bytes_per_iteration = bytes_per_iteration(options.method, traits.n_rows, bytes);
     traits.digits = -std::log10(options.tolerance);
     traits.diagonal_span = range_.span;
-    traits.general = options.general && options.ranks.get().is_alone();
+    traits.general = options.general && bool(options.csr);  // several ranks have other entries
     traits.symmetric = needs_symmetry(options.method);
     estimates_ = choose_preconditioner(traits);
     if (traits.general && !traits.is_box && traits.no_entries.empty()) {
