@@ -30,7 +30,8 @@ SLOWLY = "solver: {precision: double_double, preconditioner: none}\nmatrix: {for
 def numbers_of_ranks_in_turn(items):
     """In files test_rank*.py a test has cases for several numbers of ranks, `n`. Of each setting one number is kept, in turn, so that
     every setting and, with enough of them, every number is among them. The next test begins with the next number, so that tests without
-    other settings, of which one case is kept, too, take them in turn as well."""
+    other settings, of which one case is kept, too, take them in turn as well. Of more than six settings every second one is kept:
+    processes wait for each other, and all of them take half an hour."""
     tests = collections.defaultdict(lambda: collections.defaultdict(list))
     for item in items:
         parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
@@ -38,7 +39,8 @@ def numbers_of_ranks_in_turn(items):
         tests[item.nodeid.partition("[")[0]][repr(parameters) if n is not None else item.nodeid].append((n, item))
     chosen = set()
     for first, settings in enumerate(tests.values()):
-        for turn, cases in enumerate(settings.values(), first):
+        of_ranks = all(cases[0][0] is not None for cases in settings.values())
+        for turn, cases in enumerate(list(settings.values())[:: 2 if of_ranks and len(settings) > 6 else 1], first):
             chosen.add(sorted(cases, key=lambda case: case[0] or 0)[turn % len(cases)][1].nodeid)
     return [item for item in items if item.nodeid in chosen]
 
