@@ -526,4 +526,6 @@ def test_every_setting_and_every_number_of_ranks_has_a_case():
     of_both = [Item(f"test_ranks.py::both[{n}-{s}]", n=n, s=s) for n in (2, 3, 5) for s in "abcd"]
     others = [Item(f"test_ranks.py::alone[{n}]", n=n) for n in (2, 3)] + [Item(f"test_run.py::both[{n}-{s}]", n=n, s=s) for n in (1, 2) for s in "ab"]
     chosen = numbers_of_ranks_in_turn(of_both + others)
-    assert [item.nodeid[len("test_ranks.py::both["):-1] for item in chosen[:4]] == ["2-a", "2-d", "3-b", "5-c"] and chosen[4:] == others
+    assert [item.nodeid[len("test_ranks.py::both["):-1] for item in chosen[:4]] == ["2-a", "2-d", "3-b", "5-c"] and chosen[4:] == others[1:]
+    many = [Item(f"test_ranks.py::many[{s}]", n=2, s=s) for s in "abcdefgh"]
+    assert numbers_of_ranks_in_turn(many) == many[::2]
