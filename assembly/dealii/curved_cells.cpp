@@ -32,6 +32,24 @@ void lagrange_derivatives(int order, double t, std::span<double> derivatives) {
   }
 }
 
+CurvedImages::CurvedImages(CurvedCells const& cells) : cells_(cells) {
+  for (auto& values : values_)
+    values.resize(static_cast<std::size_t>(cells.order + 1));
+}
+
+dealii::Point<3> CurvedImages::operator()(std::size_t cell, std::array<double, 3> const& place) {
+  for (std::size_t d = 0; d < 3; ++d)
+    lagrange_values(cells_.order, place[d], values_[d]);
+  dealii::Point<3> x;
+  std::size_t node = 0;
+  auto const nodes = cells_.of_cell(cell);
+  for (double const z : values_[2])
+    for (double const y : values_[1])
+      for (double const value : values_[0])
+        x += nodes[node++] * (value * y * z);
+  return x;
+}
+
 bool is_trilinear(int order, std::span<dealii::Point<3> const> nodes) {
   int const n = order + 1;
   auto const node = [&](int i, int j, int k) { return nodes[static_cast<std::size_t>((k * n + j) * n + i)]; };

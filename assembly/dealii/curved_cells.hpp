@@ -25,6 +25,18 @@ void lagrange_values(int order, double t, std::span<double> values);
 /// Writes the derivatives of these polynomials at t.
 void lagrange_derivatives(int order, double t, std::span<double> derivatives);
 
+/// The images of places in curved cells, which outlive it.
+class CurvedImages {
+public:
+  explicit CurvedImages(CurvedCells const& cells);
+  /// Of a place in [0, 1]^3.
+  [[nodiscard]] dealii::Point<3> operator()(std::size_t cell, std::array<double, 3> const& place);
+
+private:
+  CurvedCells const& cells_;
+  std::array<std::vector<double>, 3> values_;
+};
+
 /// Whether the nodes are those of the trilinear cell of the same vertices, up to rounding.
 [[nodiscard]] bool is_trilinear(int order, std::span<dealii::Point<3> const> nodes);
 

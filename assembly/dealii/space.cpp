@@ -55,31 +55,18 @@ std::vector<BoundaryFace> inner_sides(Mesh const& mesh) {
 /// Points of active cells whose coarse cells have the shapes of a file: a part of the coarse cell.
 class PointsOfParts {
 public:
-  explicit PointsOfParts(CurvedCells const& cells) : cells_(cells) {
-    for (auto& values : values_)
-      values.resize(static_cast<std::size_t>(cells.order + 1));
-  }
+  explicit PointsOfParts(CurvedCells const& cells) : image_(cells) {}
   /// The image of a place in [0, 1]^3 of the active cell.
   [[nodiscard]] dealii::Point<3> operator()(dealii::CellId const& cell, Point3 place) {
     auto const children = cell.get_child_indices();
     for (std::size_t i = children.size(); i-- > 0;)
       for (unsigned d = 0; d < 3; ++d)
         place[d] = (place[d] + static_cast<double>(static_cast<unsigned>(children[i]) >> d & 1U)) / 2;
-    for (unsigned d = 0; d < 3; ++d)
-      lagrange_values(cells_.order, place[d], values_[d]);
-    dealii::Point<3> x;
-    std::size_t node = 0;
-    auto const nodes = cells_.of_cell(cell.get_coarse_cell_id());
-    for (double const z : values_[2])
-      for (double const y : values_[1])
-        for (double const value : values_[0])
-          x += nodes[node++] * (value * y * z);
-    return x;
+    return image_(cell.get_coarse_cell_id(), place);
   }
 
 private:
-  CurvedCells const& cells_;
-  std::array<std::vector<double>, 3> values_;
+  CurvedImages image_;
 };
 
 /// deal.II's constraints of hanging nodes.

@@ -31,32 +31,21 @@ constexpr char const* surface_of_materials = "void_surface";
 /// Points of a cell, at places in [0, 1]^3.
 class CellPoints {
 public:
-  explicit CellPoints(Mesh const& mesh) : mesh_(mesh) {
+  explicit CellPoints(Mesh const& mesh) {
     if (mesh.curved_cells)
-      for (auto& values : values_)
-        values.resize(static_cast<std::size_t>(mesh.curved_cells->order + 1));
+      image_.emplace(*mesh.curved_cells);
   }
   [[nodiscard]] dealii::Point<3> at(dealii::Triangulation<3>::active_cell_iterator const& cell, dealii::Point<3> const& place) {
+    if (image_)
+      return (*image_)(cell->active_cell_index(), {place[0], place[1], place[2]});
     dealii::Point<3> x;
-    if (!mesh_.curved_cells) {
-      for (unsigned v = 0; v < 8; ++v)
-        x += cell->vertex(v) * dealii::GeometryInfo<3>::d_linear_shape_function(place, v);
-      return x;
-    }
-    for (unsigned d = 0; d < 3; ++d)
-      lagrange_values(mesh_.curved_cells->order, place[d], values_[d]);
-    std::size_t node = 0;
-    auto const nodes = mesh_.curved_cells->of_cell(cell->active_cell_index());
-    for (double const z : values_[2])
-      for (double const y : values_[1])
-        for (double const value : values_[0])
-          x += nodes[node++] * (value * y * z);
+    for (unsigned v = 0; v < 8; ++v)
+      x += cell->vertex(v) * dealii::GeometryInfo<3>::d_linear_shape_function(place, v);
     return x;
   }
 
 private:
-  Mesh const& mesh_;
-  std::array<std::vector<double>, 3> values_;
+  std::optional<CurvedImages> image_;
 };
 
 /// What takes a cell out: a region that is void, or a material.

@@ -858,6 +858,8 @@ public:
       choose(options);
     else
       plan_.push_back({options.preconditioner, limit, options.method});
+    if (options.falls_back && needs_symmetry(options.method))
+      add_bicgstab(limit);
   }
 
   [[nodiscard]] MultiPrecisionOperator const& a() const { return a_; }
@@ -965,32 +967,40 @@ private:
   void plan_of_general(SolverOptions const& options) {
     std::int64_t const limit = options.max_iterations;
     std::int64_t end = 0;
-    auto const add = [&](PreconditionerKind kind, std::int64_t patience, Method method) {
+    auto const add = [&](PreconditionerKind kind, std::int64_t patience) {
       end = patience < limit - end ? end + patience : limit;
-      plan_.push_back({kind, end, method});
+      plan_.push_back({kind, end, options.method});
     };
     for (std::size_t i = 0; i < estimates_.size(); ++i) {
       PreconditionerEstimate const& one = estimates_[i];
       if (!one.refusal.empty())
         continue;
       if (i == 2)
-        add(PreconditionerKind::direct, iterations_of_direct, options.method);
+        add(PreconditionerKind::direct, iterations_of_direct);
       double const next = i + 1 < estimates_.size() && estimates_[i + 1].refusal.empty() ? estimates_[i + 1].seconds() : 0;
       double const seconds = std::max(1.5 * next, long_enough_of_general);
-      add(one.kind,
-          std::max({std::int64_t{20}, 2 * one.iterations,
-                    static_cast<std::int64_t>(std::min(seconds / std::max(one.iteration_seconds, 1e-12), 1e9))}),
-          options.method);
+      add(one.kind, std::max({std::int64_t{20}, 2 * one.iterations,
+                              static_cast<std::int64_t>(std::min(seconds / std::max(one.iteration_seconds, 1e-12), 1e9))}));
     }
     if (plan_.size() < 3)
-      add(PreconditionerKind::direct, iterations_of_direct, options.method);
+      add(PreconditionerKind::direct, iterations_of_direct);
     for (PreconditionerEstimate const& one : estimates_)
       if (one.refusal.empty())
         plan_.push_back({one.kind, limit, options.method});
-    if (options.falls_back)
-      for (auto const kind :
-           {PreconditionerKind::ilu0, PreconditionerKind::direct, PreconditionerKind::jacobi, PreconditionerKind::none})
-        plan_.push_back({kind, limit, Method::bicgstab});
+  }
+
+  /// Where cg finds that A is not positive definite: the same preconditioners, complete factors first, since others may take long
+  /// there.
+  void add_bicgstab(std::int64_t limit) {
+    std::vector<PreconditionerKind> kinds;
+    for (Trial const& trial : plan_) {
+      PreconditionerKind const kind = needs_symmetry(trial.kind) ? PreconditionerKind::ilu0 : trial.kind;
+      if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
+        kinds.push_back(kind);
+    }
+    std::stable_partition(kinds.begin(), kinds.end(), [](PreconditionerKind kind) { return kind == PreconditionerKind::direct; });
+    for (PreconditionerKind const kind : kinds)
+      plan_.push_back({kind, limit, Method::bicgstab});
   }
 
   MultiPrecisionOperator const& a_;
@@ -1037,7 +1047,6 @@ public:
       return std::any_of(failed.begin(), failed.end(),
                          [&](Trial const& one) { return one.kind == trial.kind && one.method == trial.method; });
     };
-    auto const described = [](Trial const& trial) { return "the preconditioner " + std::string(name_of(trial.kind)); };
     for (std::size_t i = 0; i < plan.size(); ++i) {
       Outcome outcome = i == 0 ? first_ : attempt(plan[i]);
       if (outcome.status == SolverStatus::stagnated && options_.precision == Precision::automatic &&
@@ -1071,7 +1080,7 @@ public:
         break;
       std::string const found =
           outcome.status == SolverStatus::max_iterations ? " took longer than expected" : " failed: " + outcome.reason;
-      result_.notes.push_back(state(described(plan[i]) + found) + "; went on with " +
+      result_.notes.push_back(state("the preconditioner " + std::string(name_of(plan[i].kind)) + found) + "; went on with " +
                               (plan[next].method != plan[i].method ? std::string(name_of(plan[next].method)) + " and " : "") +
                               std::string(name_of(plan[next].kind)));
       i = next - 1;

@@ -88,7 +88,7 @@ struct SolverOptions {
   /// A is of no elements, so that nothing is known of it: PreconditionerKind::automatic also considers incomplete factors, with a
   /// diagonal shift where they need one, and, on the host, complete ones of small matrices.
   bool general = false;
-  /// With PreconditionerKind::automatic: where cg finds that A is not positive definite, bicgstab goes on.
+  /// Where cg fails, above all where it finds that A is not positive definite, bicgstab goes on.
   bool falls_back = false;
   InitialGuess initial = InitialGuess::zero;  ///< nested: with multigrid only
   /// With InitialGuess::neighbour: iterations begin at this x, which is where b is, if its residual is smaller than that of 0;

@@ -624,3 +624,15 @@ def test_auto_takes_the_method_by_the_matrix(poisson):
         record = poisson.record()
         assert record["status"] == "converged" and record["solver"]["method"] == method, record["solver"]
         assert np.allclose(solution(poisson), np.linalg.solve(matrix, [1, 2, 4]), rtol=0, atol=1e-9)
+
+
+def test_auto_goes_on_where_cg_cannot(poisson):
+    """With a preconditioner that is given as well."""
+    poisson.write(general(np.array([[1.0, 2, 0], [2, 1, 0], [0, 0, 1]])), "a.mtx")
+    for preconditioner in ("none", "jacobi", "direct"):
+        done = poisson("solve", "--matrix", "a.mtx", "--output", "out", "--overwrite", "--backend", "cpu", "--set", "solver.method=auto",
+                       "--set", f"solver.preconditioner={preconditioner}")
+        record = poisson.record()
+        assert record["status"] == "converged" and record["solver"]["preconditioner"] == preconditioner
+        assert record["solver"]["method"] == ("bicgstab" if "went on with bicgstab" in done.stdout else "cg")
+        assert np.allclose(solution(poisson), [1 / 3, 1 / 3, 1], rtol=0, atol=1e-9)

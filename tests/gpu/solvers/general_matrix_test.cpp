@@ -172,6 +172,9 @@ TEST(GeneralMatrix, AnIndefiniteMatrixIsSolvedAllTheSame) {
     EXPECT_EQ(answer.result.method, Method::bicgstab);
     EXPECT_LE(answer.residual, 2e-12);
   }
+  SolverOptions given = automatic(Method::cg);
+  given.preconditioner = PreconditionerKind::direct;
+  EXPECT_EQ(answer_of(csr, counted(n + m), given).result.status, SolverStatus::converged);
   Answer const stays = answer_of(csr, counted(n + m), automatic(Method::cg, false));
   EXPECT_EQ(stays.result.method, Method::cg);
 }
