@@ -257,6 +257,7 @@ bool AdaptiveRefinement::mark(Domain const& mesh, std::vector<double> const& mar
     std::vector<double> small(marks.size());
     std::transform(marks.begin(), marks.end(), small.begin(), [](double mark) { return -mark; });
     coarsen = assembly::largest_cells(small, spec.coarsen_fraction, true);
+    std::erase_if(coarsen, [&](std::int32_t cell) { return std::binary_search(refine.begin(), refine.end(), cell); });
   }
   auto const by_active = [&](std::vector<std::int32_t> list) {
     for (std::int32_t& cell : list)

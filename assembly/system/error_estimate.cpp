@@ -859,7 +859,13 @@ std::vector<std::int32_t> largest_cells(std::span<double const> indicators, doub
     for (double sum = 0; count < order.size() && sum < fraction * total; ++count)
       sum += value(order[count]);
   }
-  order.resize(std::min(count, order.size()));
+  count = std::min(count, order.size());
+  // The solver's tolerance decides between cells that are images of each other in a symmetric problem.
+  constexpr double equal = 1e-6;
+  if (count > 0)
+    for (double const last = value(order[count - 1]); count < order.size() && value(order[count]) >= last - equal * std::abs(last);)
+      ++count;
+  order.resize(count);
   std::sort(order.begin(), order.end());
   return order;
 }

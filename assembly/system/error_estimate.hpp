@@ -37,7 +37,7 @@ namespace poisson::assembly {
 
 /// The cells whose indicators, the largest first, have the share `fraction` of the sum (Doerfler, A convergent adaptive algorithm
 /// for Poisson's equation, SIAM Journal on Numerical Analysis 33 (1996), where that is theta^2); or, `of_number`, so many of the
-/// cells. Of equal ones those of the lowest numbers count first. Ascending.
+/// cells. Those that equal the last of them but for 1e-6 count, too, so that a symmetric problem has a symmetric mesh. Ascending.
 [[nodiscard]] std::vector<std::int32_t> largest_cells(std::span<double const> indicators, double fraction, bool of_number);
 
 }  // namespace poisson::assembly

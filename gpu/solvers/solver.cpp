@@ -540,6 +540,12 @@ private:
           goal_(tolerance_),
           trust_(unit_roundoff<T> * solve.range_.largest * (same ? 0.125 : cycle_drift)) {
       d_.set_zero();
+      if constexpr (same)  // where another preconditioner has come to is not lost, whatever this one does
+        if (result_.iterations > 0 && solve.norm_ < kept_.norm) {
+          solve.template keep<T>(system_.x, kept_);
+          kept_.norm = solve.norm_;
+          kept_.iteration = result_.iterations;
+        }
     }
 
     KrylovMethod<T>& method() override { return *method_; }
@@ -1043,9 +1049,12 @@ public:
   void finish(Array<double>& x, Array<double>& x_low) {
     std::vector<Trial> const& plan = shared_.plan();
     std::vector<Trial> failed;
-    auto const has_failed = [&failed](Trial const& trial) {
-      return std::any_of(failed.begin(), failed.end(),
-                         [&](Trial const& one) { return one.kind == trial.kind && one.method == trial.method; });
+    // With the elements at hand the first one is tried again: rounding of the entries may be all that stopped it, which corrections
+    // by the elements' residuals undo.
+    auto const has_failed = [&](Trial const& trial) {
+      return options_.general && std::any_of(failed.begin(), failed.end(), [&](Trial const& one) {
+               return one.kind == trial.kind && one.method == trial.method;
+             });
     };
     for (std::size_t i = 0; i < plan.size(); ++i) {
       Outcome outcome = i == 0 ? first_ : attempt(plan[i]);

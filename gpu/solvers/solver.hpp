@@ -156,7 +156,8 @@ struct SolverResult {
 /// returns its last iterate, where that is no worse than x = 0. Zero b gives x = 0, converged after 0 iterations.
 ///
 /// With PreconditionerKind::automatic a preconditioner that fails, or takes longer than the next best was predicted to, gives way
-/// to that one, which goes on from the same x. One that has failed is not tried again. Every such change is in `notes`.
+/// to that one, which goes on from the same x. With `general`, one that has failed is not tried again. Every such change is in
+/// `notes`.
 ///
 /// With options.ranks, A, b and x are the rows of this rank, every rank calls with the same options, and all get the same result
 /// but for x, seconds and bytes. An interrupt on one rank ends all of them. Wrong input on one rank throws on all; after any other

@@ -361,8 +361,11 @@ TEST(LocalRefinement, WhatIsNotKnownYetIsRefused) {
 TEST(LocalRefinement, LargestCells) {
   std::vector<double> const values{1, 4, 2, 2, 1};
   EXPECT_EQ(largest_cells(values, 0.4, false), (std::vector<std::int32_t>{1}));
-  EXPECT_EQ(largest_cells(values, 0.5, false), (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(largest_cells(values, 0.5, false), (std::vector<std::int32_t>{1, 2, 3}));
   EXPECT_EQ(largest_cells(values, 0.6, true), (std::vector<std::int32_t>{1, 2, 3}));
+  EXPECT_EQ(largest_cells(values, 0.2, true), (std::vector<std::int32_t>{1}));
+  EXPECT_EQ(largest_cells(std::vector<double>{1, 2, 2 - 1e-8, 1.9}, 0.25, true), (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(largest_cells(std::vector<double>{-3, -1, -1 - 1e-8, -2}, 0.25, true), (std::vector<std::int32_t>{1, 2}));
   EXPECT_EQ(largest_cells(std::vector<double>(3, 0.0), 0.5, false), std::vector<std::int32_t>{});
 }
 
