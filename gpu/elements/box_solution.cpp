@@ -70,6 +70,9 @@ BoxSolution::BoxSolution(Context& context, BoxProblem const& problem)
     return;
   coefficients_ = problem.materials->coefficients;
   coefficient_on_host_ = nullptr;
+  if (has_constants_of_materials(problem))
+    for (std::size_t id = 0; id < coefficients_.size(); ++id)
+      k_of_materials_.push_back({constant_of(problem, id, 0), constant_of(problem, id, 1), constant_of(problem, id, 2)});
   auto const [nx, ny, nz] = problem.cells;
   materials_ = Array<std::uint8_t>(context, nx * ny * nz);
   std::int64_t const planes = planes_at_once(problem.cells, context.backend());
@@ -264,7 +267,9 @@ BoxSolution::OfSide BoxSolution::of_side(double const* u, int side, BoxProblem::
   of.fixed = condition.type == BoxProblem::Face::Type::dirichlet || condition.type == BoxProblem::Face::Type::periodic;
   Places inside, on_faces;
   std::array<Array<double>, 2> edges;
-  std::int64_t lowest = (upper ? cells_of_box_[d] : 0) * steps[d];
+  std::array<std::int64_t, 3> const label_steps{1, cells_of_box_[0], cells_of_box_[0] * cells_of_box_[1]};
+  std::int64_t lowest = (upper ? cells_of_box_[d] : 0) * steps[d],
+               lowest_label = (upper ? cells_of_box_[d] - 1 : 0) * label_steps[d];
   double area = 1;
   for (std::size_t e = 0; e < 2; ++e) {
     std::size_t const direction = directions[e];
@@ -280,6 +285,8 @@ BoxSolution::OfSide BoxSolution::of_side(double const* u, int side, BoxProblem::
     of.nodes.end[e] = nodes.end[direction] - first;
     of.steps[e] = steps[direction];
     lowest += first * steps[direction];
+    of.label_steps[e] = label_steps[direction];
+    lowest_label += first * label_steps[direction];
     std::span<double const> const here = std::span<double const>(edges_of_box_[direction])
                                              .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(of.cells[e]));
     edges[e] = Array<double>(context_, here);
@@ -303,10 +310,21 @@ BoxSolution::OfSide BoxSolution::of_side(double const* u, int side, BoxProblem::
   auto const evaluated = [&](ExpressionCode const& code, Places const& places) {
     return functions.emplace_back(evaluated_on(in_order(code, directions), places)).function;
   };
-  if (of.fixed) {
+  Array<double> table;
+  if (of.fixed && !k_of_materials_.empty()) {
+    HostVector<double> k;
+    for (auto const& of_material : k_of_materials_)
+      for (std::size_t const direction : directions)
+        k.push_back(of_material[direction]);
+    table = Array<double>(context_, std::span<double const>(k));
+    of.table = table.data();
+    of.labels = materials_.data() + lowest_label;
+  } else if (of.fixed) {
     of.components = static_cast<std::int32_t>(coefficient_.size());
     for (std::size_t c = 0; c < coefficient_.size(); ++c)
       of.k[c] = evaluated(coefficient_[coefficient_.size() == 1 ? 0 : directions[c]], inside);
+  }
+  if (of.fixed) {
     of.f = evaluated(source_, inside);
   } else {
     of.value = evaluated(condition.value, on_faces);

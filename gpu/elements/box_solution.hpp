@@ -38,8 +38,10 @@ public:
   [[nodiscard]] Errors errors(double const* u, ExpressionCode const& exact, double shift, int points) const override;
   [[nodiscard]] Mean mean_of_exact(ExpressionCode const& exact, int points) const override;
 
-  /// Whether of_side can be asked: the backend evaluates k and f, and k is that of one material.
-  [[nodiscard]] bool has_sides() const { return coefficients_.empty() && !coefficient_on_host_ && !source_on_host_; }
+  /// Whether of_side can be asked: the backend evaluates k and f, or k is constant in each material.
+  [[nodiscard]] bool has_sides() const {
+    return !coefficient_on_host_ && !source_on_host_ && coefficients_.empty() == k_of_materials_.empty();
+  }
   /// Of side 2 d, or 2 d + 1, in direction d: the area of the faces of these cells and the integral of u over them, the least and
   /// the largest value at their nodes, and the flux -k du/dn. Where u is prescribed, or the side periodic, the flux is that of the
   /// residuals of these nodes, which must lie inside of the side: all cells around them are here, and they are on no other side.
@@ -88,6 +90,7 @@ private:
   BoxCells box_;
   std::vector<std::vector<ExpressionCode>> coefficients_;  ///< of materials, where there are several
   Array<std::uint8_t> materials_;                          ///< of all cells of the box
+  std::vector<std::array<double, 3>> k_of_materials_;      ///< of each: kx, ky, kz, where all are constant
 };
 
 }  // namespace poisson

@@ -97,6 +97,14 @@ struct BoxSide {
   std::int32_t components = 1;           ///< of k: 1, or 3, one for each direction
   /// At two Gauss points per direction of the layer: point q of cell c is place 2 c + q. Needed where u is prescribed.
   std::array<BoxFunction, 3> k{};
+  /// Cell (i, j) has the label labels[i label_steps[0] + j label_steps[1]], and k of label m is table[3 m] to table[3 m + 2], one
+  /// for each direction. Null: the functions count.
+  std::uint8_t const* labels = nullptr;
+  std::array<std::int64_t, 2> label_steps{};
+  double const* table = nullptr;
+  [[nodiscard]] POISSON_HOST_DEVICE double const* of_label(std::int64_t i, std::int64_t j) const {
+    return labels == nullptr ? nullptr : table + 3 * std::int64_t{labels[i * label_steps[0] + j * label_steps[1]]};
+  }
   BoxFunction f;
   /// k du/dn + alpha u, at two Gauss points per direction of the faces. Needed elsewhere.
   BoxFunction value, alpha;
@@ -191,7 +199,7 @@ public:
   virtual void integral_of_exact(Context& context, BoxCells const& box, BoxQuadrature const& quadrature, BoxFunction const& exact,
                                  std::int64_t first_plane, std::int64_t end_plane, double* sum, std::int64_t* failed) const = 0;
 
-  /// `u` leads to node (0, 0) of the side. Waits. 64 bytes a cell of the layer. Precondition: there are cells.
+  /// `u` leads to node (0, 0) of the side. Waits. 64 bytes a cell of the layer, 65 with labels. Precondition: there are cells.
   [[nodiscard]] virtual SideSums of_side(Context& context, BoxSide const& side, double const* u) const = 0;
 
   /// r_i -= the integral of k grad (u + u_low) . grad phi_i over the cells in the planes first_plane <= z < end_plane, for all

@@ -399,6 +399,9 @@ public:
     return run_together<T>(runs, first.context_, first.options_.ranks.get().is_alone() && first.n_ <= rows_worth_graph);
   }
 
+  /// ||b - A x|| / ||b||.
+  [[nodiscard]] double residual() const { return norm_ / b_norm_; }
+
   /// Gives the solution away, in the caller's scale; `low` gets its low parts in DoubleDouble, or none.
   void solution(Array<double>& x, Array<double>& low) {
     rhs_.unscale(x_);
@@ -1049,13 +1052,12 @@ public:
   void finish(Array<double>& x, Array<double>& x_low) {
     std::vector<Trial> const& plan = shared_.plan();
     std::vector<Trial> failed;
-    // With the elements at hand the first one is tried again: rounding of the entries may be all that stopped it, which corrections
-    // by the elements' residuals undo.
-    auto const has_failed = [&](Trial const& trial) {
-      return options_.general && std::any_of(failed.begin(), failed.end(), [&](Trial const& one) {
-               return one.kind == trial.kind && one.method == trial.method;
-             });
+    auto const has_failed = [&failed](Trial const& trial) {
+      return std::any_of(failed.begin(), failed.end(),
+                         [&](Trial const& one) { return one.kind == trial.kind && one.method == trial.method; });
     };
+    SolverWay told;
+    double nearest = 0;
     for (std::size_t i = 0; i < plan.size(); ++i) {
       Outcome outcome = i == 0 ? first_ : attempt(plan[i]);
       if (outcome.status == SolverStatus::stagnated && options_.precision == Precision::automatic &&
@@ -1072,28 +1074,40 @@ public:
           outcome.reason += "; refined was not tried: " + std::string(error.what());
         }
       }
-      result_.status = outcome.status;
-      result_.reason = outcome.reason;
+      bool const ends = outcome.status == SolverStatus::converged || outcome.status == SolverStatus::interrupted ||
+                        result_.iterations >= options_.max_iterations;
+      // What one that got no nearer has to say is told by the way.
+      if (i == 0 || ends || residual_ <= progress * nearest) {
+        result_.status = outcome.status;
+        result_.reason = outcome.reason;
+        told = static_cast<SolverWay const&>(result_);
+        nearest = residual_;
+      }
       // Where cg itself meets a negative curvature no other preconditioner helps.
       bool const indefinite = outcome.status == SolverStatus::breakdown && needs_symmetry(plan[i].method) &&
                               entry_of(plan[i].kind).form != PreconditionerForm::general;
-      if (outcome.status == SolverStatus::converged || outcome.status == SolverStatus::interrupted ||
-          result_.iterations >= options_.max_iterations)
+      if (ends)
         break;
       if (outcome.status != SolverStatus::max_iterations)
         failed.push_back(plan[i]);
+      std::string const found =
+          state("the preconditioner " + std::string(name_of(plan[i].kind)) +
+                (outcome.status == SolverStatus::max_iterations ? " took longer than expected" : " failed: " + outcome.reason));
       std::size_t next = i + 1;
       while (next < plan.size() && ((indefinite && plan[next].method == plan[i].method) || has_failed(plan[next])))
         ++next;
-      if (next == plan.size())
+      if (next == plan.size()) {
+        if (told.preconditioner != plan[i].kind || told.method != plan[i].method)
+          result_.notes.push_back(found + "; the solution is that of " + std::string(name_of(told.method)) + " with " +
+                                  std::string(name_of(told.preconditioner)));
         break;
-      std::string const found =
-          outcome.status == SolverStatus::max_iterations ? " took longer than expected" : " failed: " + outcome.reason;
-      result_.notes.push_back(state("the preconditioner " + std::string(name_of(plan[i].kind)) + found) + "; went on with " +
+      }
+      result_.notes.push_back(found + "; went on with " +
                               (plan[next].method != plan[i].method ? std::string(name_of(plan[next].method)) + " and " : "") +
                               std::string(name_of(plan[next].kind)));
       i = next - 1;
     }
+    static_cast<SolverWay&>(result_) = std::move(told);
     result_.precision = precision_;
     if (take_solution_) {
       take_solution_(x, x_low);
@@ -1215,6 +1229,7 @@ private:
       one.result_.tolerance = one.now_.tolerance;
       if (one.result_.discretization_error >= 0)
         one.result_.algebraic_error = solves[j]->algebraic_error().energy;
+      one.residual_ = solves[j]->residual();
       one.take_x_ = [solve = solves[j]] { return solve->take_x(); };
       one.take_solution_ = [solve = solves[j]](Array<double>& x, Array<double>& x_low) { solve->solution(x, x_low); };
     }
@@ -1254,6 +1269,7 @@ private:
   SolverResult& result_;
   Precision precision_;
   Outcome first_;
+  double residual_ = std::numeric_limits<double>::infinity();  ///< ||b - A x|| / ||b|| of the last run
   std::function<Vector<double>()> take_x_;
   std::function<void(Array<double>&, Array<double>&)> take_solution_;
 };

@@ -114,13 +114,20 @@ struct SolverOptions {
   std::reference_wrapper<Communicator> ranks = alone();
 };
 
-struct SolverResult {
+/// The way by which x was found: of several preconditioners and methods the last one that brought it nearer to the solution.
+struct SolverWay {
+  PreconditionerKind preconditioner{};                  ///< never `automatic`
+  Method method{};                                      ///< of the iterations
+  double shift = 0;                                     ///< of ic0 and ilu0, the one given or the one that was needed
+  Ordering ordering{};                                  ///< in use by ic0 or ilu0; `automatic` without them
+  std::int64_t levels = 0;                              ///< of their lower triangle, see preconditioners/ordering.hpp
+  std::vector<MultigridLevelSummary> multigrid_levels;  ///< from the finest on; empty without multigrid
+};
+
+struct SolverResult : SolverWay {
   SolverStatus status{};
   std::string reason;                             ///< one sentence for the user when the status is not `converged`
   Precision precision{};                          ///< of the last iterations; never `automatic`
-  PreconditionerKind preconditioner{};            ///< of the last iterations; never `automatic`
-  Method method{};                                ///< of the last iterations
-  double shift = 0;                               ///< of ic0 and ilu0, the one given or the one that was needed
   std::vector<PreconditionerEstimate> estimates;  ///< from which `automatic` was chosen; else empty
   std::vector<std::string> notes;                 ///< one sentence for every change of precision or preconditioner on the way
   double tolerance = 0;                           ///< in use: the one given, or that of to_discretization
@@ -134,13 +141,10 @@ struct SolverResult {
   /// ||r|| / ||b|| at the end, with r as the recursion updates it. Where the returned x is another one than the last, or where
   /// rounding has separated r from b - A x more than a little and the run did not stagnate, that of the returned x.
   double residual_recursive = 0;
-  std::vector<double> history;                          ///< relative residual after iterations 0, 1, ...
-  double setup_seconds = 0;                             ///< of the preconditioner
-  Ordering ordering{};                                  ///< in use by ic0 or ilu0; `automatic` without them
-  std::int64_t levels = 0;                              ///< of their lower triangle, see preconditioners/ordering.hpp
-  std::vector<MultigridLevelSummary> multigrid_levels;  ///< from the finest on; empty without multigrid
-  double seconds = 0;                                   ///< iterations only: no transfer, no conversion, no setup
-  double bytes_per_iteration = 0;                       ///< compulsory bytes of one iteration, for GB/s
+  std::vector<double> history;     ///< relative residual after iterations 0, 1, ...
+  double setup_seconds = 0;        ///< of the preconditioner
+  double seconds = 0;              ///< iterations only: no transfer, no conversion, no setup
+  double bytes_per_iteration = 0;  ///< compulsory bytes of one iteration, for GB/s
   /// Low parts of the solution, whose high parts are x; empty with Precision::double_, and where x stays on the backend.
   HostVector<double> x_low;
 };
@@ -156,8 +160,8 @@ struct SolverResult {
 /// returns its last iterate, where that is no worse than x = 0. Zero b gives x = 0, converged after 0 iterations.
 ///
 /// With PreconditionerKind::automatic a preconditioner that fails, or takes longer than the next best was predicted to, gives way
-/// to that one, which goes on from the same x. With `general`, one that has failed is not tried again. Every such change is in
-/// `notes`.
+/// to that one, which goes on from the same x. One that has failed is not tried again. Every such change is in `notes`. Where none
+/// converges, status and reason are those of the last one that brought x nearer to the solution.
 ///
 /// With options.ranks, A, b and x are the rows of this rank, every rank calls with the same options, and all get the same result
 /// but for x, seconds and bytes. An interrupt on one rank ends all of them. Wrong input on one rank throws on all; after any other

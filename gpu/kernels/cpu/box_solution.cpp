@@ -597,9 +597,12 @@ public:
           double const* const source = f(2 * j + qb, qn);
           for (std::int64_t i = 0; i < n; ++i) {
             SideCell const cell(side, i, j, u);
+            double const* const table = side.of_label(i, j);
             for (int qa = 0; qa < 2; ++qa) {
               std::int64_t const at = 2 * i + qa;
-              sums.flux -= cell.residual(qa, qb, qn, {of_line[0][at], of_line[1][at], of_line[2][at]}, source[at]);
+              double const k_at[3] = {table != nullptr ? table[0] : of_line[0][at], table != nullptr ? table[1] : of_line[1][at],
+                                      table != nullptr ? table[2] : of_line[2][at]};
+              sums.flux -= cell.residual(qa, qb, qn, k_at, source[at]);
             }
           }
         }

@@ -312,15 +312,16 @@ __global__ void __launch_bounds__(threads) side_kernel(__grid_constant__ BoxSide
       }
     }
     if (side.fixed) {
+      double const* const table = side.of_label(i, j);
 #pragma unroll(stack_size > 0 ? 1 : 8)
       for (int q = 0; q < 8; ++q) {
         int const qa = q & 1, qb = q >> 1 & 1, qn = q >> 2;
         auto const at_point = [&](BoxFunction const& function) {
           return value_at<stack_size>(function, 2 * i + qa, 2 * j + qb, qn);
         };
-        double k[3] = {at_point(side.k[0]), 0, 0};
-        k[1] = side.components == 1 ? k[0] : at_point(side.k[1]);
-        k[2] = side.components == 1 ? k[0] : at_point(side.k[2]);
+        double k[3] = {table != nullptr ? table[0] : at_point(side.k[0]), 0, 0};
+        for (int c = 1; c < 3; ++c)
+          k[c] = table != nullptr ? table[c] : side.components == 1 ? k[0] : at_point(side.k[c]);
         sums[1] -= cell.residual(qa, qb, qn, k, at_point(side.f));
       }
     } else if (counts) {

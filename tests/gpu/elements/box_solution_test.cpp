@@ -31,6 +31,7 @@ struct BoxCase {
   std::array<std::vector<double>, 3> coordinates{};  ///< of graded directions; they agree with the extent
   std::vector<Data> k{constant(1)};
   bool k_on_host = false;
+  std::vector<std::vector<Data>> k_of_materials{};  ///< in place of k, by material_of
   std::optional<BoxProblem::Cells> counted{};
   int material = -1;  ///< the one whose cells count; -1: all
 
@@ -38,6 +39,10 @@ struct BoxCase {
   /// The lower half in x is of one material, the rest of two in turns.
   [[nodiscard]] int material_of(Index const& cell) const {
     return cell[0] < cells[0] / 2 ? 0 : 1 + static_cast<int>((cell[1] + cell[2]) % 2);
+  }
+  [[nodiscard]] Data const& k_in(Index const& cell, std::size_t direction) const {
+    std::vector<Data> const& here = k_of_materials.empty() ? k : k_of_materials[static_cast<std::size_t>(material_of(cell))];
+    return here[here.size() == 1 ? 0 : direction];
   }
   [[nodiscard]] double node(std::size_t d, std::int64_t i) const {
     return coordinates[d].empty() ? origin[d] + extent[d] / static_cast<double>(cells[d]) * static_cast<double>(i)
@@ -50,6 +55,20 @@ struct BoxCase {
     for (Data const& component : k)
       result.coefficient.push_back(k_on_host ? constant(-1).code : component.code);
     result.cells_in_sums = counted;
+    if (!k_of_materials.empty()) {
+      BoxProblem::Materials& materials = result.materials.emplace();
+      for (auto const& of_material : k_of_materials) {
+        materials.coefficients.emplace_back();
+        for (Data const& component : of_material)
+          materials.coefficients.back().push_back(component.code);
+      }
+      materials.of_planes = [*this](std::int64_t first, std::int64_t count, std::uint8_t* numbers) {
+        for (std::int64_t z = first; z < first + count; ++z)
+          for (std::int64_t y = 0; y < cells[1]; ++y)
+            for (std::int64_t x = 0; x < cells[0]; ++x)
+              *numbers++ = static_cast<std::uint8_t>(material_of({x, y, z}));
+      };
+    }
     if (k_on_host)
       result.coefficient_on_host = [*this](std::int64_t first, std::int64_t count, int c, double* values) {
         double const t = 0.5 - 0.5 / std::sqrt(3.);
@@ -298,8 +317,8 @@ SideOfBox side_of(BoxCase const& box, std::vector<double> const& u, int side, bo
           Point const x = place(box, cell, t);
           Long const weight = edge[0] * edge[1] * edge[2] / 8;
           for (std::size_t e = 0; e < 3; ++e) {
-            Long const part = weight * box.k[box.k.size() == 1 ? 0 : e].value(x) * at.gradient[e] * slope[e] * basis[(e + 1) % 3] *
-                              basis[(e + 2) % 3];
+            Long const part =
+                weight * box.k_in(cell, e).value(x) * at.gradient[e] * slope[e] * basis[(e + 1) % 3] * basis[(e + 2) % 3];
             flux -= part;
             found.sizes += std::abs(part);
           }
@@ -376,28 +395,16 @@ TYPED_TEST(BoxSolutionOn, QuantitiesOfMaterials) {
   for (BoxCase box : boxes()) {
     SCOPED_TRACE(box.text());
     // Of the first one k is no number in the others.
-    std::vector<std::vector<Data>> const k{
+    box.k_of_materials = {
         {root_of(box.node(0, box.cells[0] / 2), Op::x)}, {constant(3)}, {polynomial(2, 1, 0.5), constant(0.5), sine(2, 3)}};
-    BoxProblem problem = box.problem();
-    BoxProblem::Materials& materials = problem.materials.emplace();
-    for (auto const& of_material : k) {
-      materials.coefficients.emplace_back();
-      for (Data const& component : of_material)
-        materials.coefficients.back().push_back(component.code);
-    }
-    materials.of_planes = [&](std::int64_t first, std::int64_t count, std::uint8_t* numbers) {
-      for (std::int64_t z = first; z < first + count; ++z)
-        for (std::int64_t y = 0; y < box.cells[1]; ++y)
-          for (std::int64_t x = 0; x < box.cells[0]; ++x)
-            *numbers++ = static_cast<std::uint8_t>(box.material_of({x, y, z}));
-    };
+    BoxProblem const problem = box.problem();
     std::vector<double> const u = random_vector(box.n(), 21);
     Array<double> const on_backend = this->upload(u);
     auto const found = BoxSolution(*this->context, problem).of_materials(on_backend.data());
     ASSERT_EQ(std::ssize(found), BoxCase::n_materials);
     for (box.material = 0; box.material < BoxCase::n_materials; ++box.material) {
       auto const m = static_cast<std::size_t>(box.material);
-      box.k = k[m];
+      box.k = box.k_of_materials[m];
       auto const expected = integrals_of(box, u);
       EXPECT_NEAR(found[m].volume, expected.volume, 1e-14 * (1 + expected.volume));
       EXPECT_NEAR(found[m].u, expected.u, 1e-13 * (1 + expected.volume));
@@ -496,9 +503,12 @@ TYPED_TEST(BoxSolutionOn, SidesAreThoseOfPlainLoops) {
       continue;
     std::vector<double> const u = random_vector(box.n(), 3);
     Array<double> const on_backend = this->upload(u);
-    for (std::vector<Data> const& k :
-         {std::vector<Data>{constant(3)}, {polynomial(3, 1, 1), constant(10), sine(2, 1)}, {branches(4, 7)}}) {
-      box.k = k;
+    for (std::vector<std::vector<Data>> const& k : {std::vector<std::vector<Data>>{{constant(3)}},
+                                                    {{polynomial(3, 1, 1), constant(10), sine(2, 1)}},
+                                                    {{branches(4, 7)}},
+                                                    {{constant(3)}, {constant(7), constant(0.5), constant(20)}, {constant(11)}}}) {
+      box.k = k.front();
+      box.k_of_materials = k.size() == 1 ? std::vector<std::vector<Data>>{} : k;
       BoxProblem problem = box.problem();
       problem.source = f.code;
       for (int side = 0; side < 6; ++side)
@@ -506,6 +516,7 @@ TYPED_TEST(BoxSolutionOn, SidesAreThoseOfPlainLoops) {
           SCOPED_TRACE(box.text() + ", side " + std::to_string(side) + ", condition " + std::to_string(static_cast<int>(type)));
           problem.faces[static_cast<std::size_t>(side)] = {type, 0, value.code, alpha.code};
           BoxSolution const asked(*this->context, problem);
+          ASSERT_TRUE(asked.has_sides());
           BoxProblem::Cells all{{0, 0, 0}, box.cells}, nodes{{1, 1, 1}, box.cells}, some = all;
           for (std::size_t e = 0; e < 3; ++e) {
             some.first[e] = box.cells[e] / 3;
