@@ -274,6 +274,8 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     estimate.layout.n_lattices = mesh.cells;
     estimate.layout.cells = 1;
     estimate.layout.all_on_rim = true;
+    if (!spec.mesh.shared && !spec.mesh.part && n <= std::numeric_limits<std::int32_t>::max())
+      estimate.layout = layout_of_box(counts.box->cells, static_cast<std::int32_t>(p));
     bool const one_stencil = mesh.box_for_elements && estimate.constant_k && !k_on_host && !graded;
     estimate.lattices_for_elements = spec.order > 1 || (free && !one_stencil);
   } else {
@@ -647,11 +649,11 @@ struct Discretization::Impl {
     if (of_whole)
       return *of_whole;
     BoundaryTerms const terms = boundary_terms(space, element, data);
-    DirichletValues result{terms.first, {}};
-    result.values.reserve(static_cast<std::size_t>(terms.constraints.size()));
+    DirichletValues result{terms.places.first, {}};
+    result.values.assign(static_cast<std::size_t>(space.n_dofs - result.first), std::numeric_limits<double>::quiet_NaN());
     for (std::int64_t i = 0; i < terms.constraints.size(); ++i)
-      result.values.push_back(terms.constraints.constrained(i) ? terms.constraints.value(i)
-                                                               : std::numeric_limits<double>::quiet_NaN());
+      if (terms.constraints.constrained(i))
+        result.values[static_cast<std::size_t>(terms.places.unknown(i) - result.first)] = terms.constraints.value(i);
     return result;
   }
   [[nodiscard]] std::vector<double> dirichlet_values() const {

@@ -193,7 +193,9 @@ std::string why_csr(RunConfig const& config, MeshSummary const& mesh, Division c
 
 bool asks_host_about(RunConfig const& config, MeshSummary const& mesh, AssemblyPlan const& plan) {
   std::int64_t const p1 = config.problem.order + 1;
-  bool const too_many = mesh.cells > std::numeric_limits<std::int32_t>::max() / (p1 * p1 * p1);  // for indices of 32 bits
+  bool const box_without_tables = config.is_box() && p1 > 2 && plan.division.ranks == 1;
+  bool const too_many =
+      !box_without_tables && mesh.cells > std::numeric_limits<std::int32_t>::max() / (p1 * p1 * p1);  // for indices of 32 bits
   if (mesh.only_csr || config.adaptive.is_asked() || config.problem.has_full_tensor() || !config.fields.empty() || too_many)
     return true;
   // Cells of boxes of order 1 are many for the tables of lattices.

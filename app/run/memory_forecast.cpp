@@ -124,6 +124,7 @@ LargestPart part_of_box(assembly::Estimate const& whole, RunConfig const& config
   part.entries = around.entries * part.rows / around.mesh.dofs;
   part.box_cells = partition.assembled_cells(part.rank).cells;
   part.layout = own.layout;
+  part.layout.box = {};
   part.layout.n_unknowns = part.around;
   if (plan.has_box_levels)
     part.blocks = partition.node_blocks();
@@ -226,6 +227,17 @@ LargestPart largest_part(RunConfig const& config, assembly::CheckedProblem const
   return part;
 }
 
+/// Numbers of k that matrix_free stores for a cell of a box without tables, in place of tensors.
+std::int64_t k_of_cell_of(RunConfig const& config, LargestPart const& part) {
+  std::size_t components = 1;
+  for (auto const& [material, text] : config.problem.coefficient)
+    components = std::max(components, text.size());
+  std::int64_t const p1 = config.problem.order + 1, of_points = part.whole.constant_k ? 1 : p1 * p1 * p1;
+  bool const is_one_number =
+      part.whole.constant_k && config.problem.coefficient.size() <= 1 && config.problem.coefficient_of_name.empty();
+  return is_one_number ? 0 : static_cast<std::int64_t>(components) * of_points;
+}
+
 /// The format of the matrix, with estimates for the part.
 FormatChoice format_of(RunConfig const& config, AssemblyPlan const& plan, LargestPart const& part) {
   assembly::MeshSummary const& mesh = part.whole.mesh;
@@ -241,6 +253,12 @@ FormatChoice format_of(RunConfig const& config, AssemblyPlan const& plan, Larges
     *count = part.share_of(*count);
   FormatChoice choice =
       choose_format(shape, config.matrix.format_options(), plan.backend, forecast_of(config.matrix, config.solver, mesh.dofs));
+  for (FormatEstimate& estimate : choice.estimates)
+    if (estimate.format == Format::matrix_free && part.layout.is_box() && plan.route == Route::cells) {  // k and marks
+      std::int64_t const p1 = config.problem.order + 1, k = 8 * k_of_cell_of(config, part) * part.cells;
+      estimate.bytes = k + 9 * part.rows;
+      estimate.bytes_per_product = k + 16 * p1 * p1 * p1 * part.cells + 16 * part.rows;
+    }
   if (config.matrix.format)
     choice.format = *config.matrix.format;
   else if (plan.choice)
@@ -344,7 +362,7 @@ std::int64_t kept_coordinates(LargestPart const& part, AssemblyPlan const& plan)
 /// What the host holds while a solution on lattices is asked: the nodes of the unknowns and the tables of rims.
 std::int64_t bytes_of_questions(RunConfig const& config, LargestPart const& part, AssemblyPlan const& plan) {
   assembly::MeshSummary const& mesh = part.whole.mesh;
-  if (mesh.box_for_elements || asks_host_about(config, mesh, plan) || kept_coordinates(part, plan) > 0)
+  if (mesh.box_for_elements || part.layout.is_box() || asks_host_about(config, mesh, plan) || kept_coordinates(part, plan) > 0)
     return 0;
   std::int64_t const p1 = config.problem.order + 1, of_cells = part.cells * p1 * p1 * p1,
                      rims = part.layout.n_lattices > 0 ? part.layout.n_lattices * part.layout.rim().size() : of_cells,
@@ -370,12 +388,13 @@ bool leaves_nodes(RunConfig const& config, AssemblyPlan const& plan, assembly::E
 }
 
 /// What half_cds or matrix_free takes on lattices. Only the sizes of the layout are read.
-MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan const& plan) {
+MatrixMemory of_lattices(RunConfig const& config, Format format, LargestPart const& part, AssemblyPlan const& plan) {
   LatticeLayout const& layout = part.layout;
   Backend const backend = plan.backend;
   bool const shares = plan.route == Route::lattices;
-  MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format),
-                                    LatticeSystem::kept_bytes(layout, format) + kept_coordinates(part, plan),
+  std::int64_t const k_of_cell = k_of_cell_of(config, part);
+  MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format, k_of_cell),
+                                    LatticeSystem::kept_bytes(layout, format, k_of_cell) + kept_coordinates(part, plan),
                                     assembly::lattice_problem_bytes(layout, shares) + part.whole.memory.at_once, backend);
   // Element vectors in double-double.
   std::int64_t const n1 = layout.order + 1, cells = layout.cells;
@@ -391,11 +410,19 @@ MatrixMemory of_lattices(Format format, LargestPart const& part, AssemblyPlan co
   return result;
 }
 
-ExpectedOrderOne order_one_of_lattices(LargestPart const& part, Backend backend) {
+ExpectedOrderOne order_one_of_lattices(LargestPart const& part, Backend backend, std::int64_t k_of_cell) {
   LatticeLayout const& fine = part.layout;
   ExpectedOrderOne result;
   result.order = fine.order;
   result.rows = part.vertices;
+  if (fine.is_box()) {  // a mark of every unknown
+    result.tables = fine.n_unknowns + result.rows;
+    result.host = 2 * assembly::lattice_problem_bytes(fine, true);
+    result.tensors = 8 * k_of_cell * fine.n_lattices;
+    result.backend = LatticeSystem::peak_bytes(layout_of_vertices(fine.view()), part.whole.varying_fields, backend,
+                                               Format::matrix_free, k_of_cell);
+    return result;
+  }
   std::int64_t const p = fine.order, rims = fine.n_lattices * fine.rim().size(), on_rims = fine.n_unknowns - fine.n_inner();
   LatticeLayout coarse;  // its sizes
   coarse.n_lattices = fine.n_lattices;
@@ -437,7 +464,7 @@ ExpectedOrderOne order_one_of(RunConfig const& config, LargestPart const& part, 
     if (result.order == 1)
       return result;
   }
-  ExpectedOrderOne const of_lattices = order_one_of_lattices(part, plan.backend);
+  ExpectedOrderOne const of_lattices = order_one_of_lattices(part, plan.backend, k_of_cell_of(config, part));
   if (!is_box)
     return of_lattices;
   result.tables = of_lattices.tables;
@@ -454,6 +481,8 @@ ExpectedSystem system_of(RunConfig const& config, FormatChoice const& choice, La
   system.n_rows = part.rows;
   system.nnz = part.entries;
   system.bytes_per_product = estimate_of(choice, choice.format).bytes_per_product;
+  if (plan.route == Route::cells && part.layout.is_box())  // a copy in single has k, the diagonal and marks
+    system.bytes_per_product = 8 * k_of_cell_of(config, part) * part.cells + 34 * part.rows;
   system.has_csr = part.is_whole && csr;
   system.is_stencil = choice.format == Format::matrix_free && plan.route != Route::cells &&
                       (part.whole.mesh.stencil_faces > 0 || part.whole.mesh.label_cells > 0);
@@ -551,7 +580,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   Format const format = result.format.format;
   MatrixMemory const matrix = csr                        ? of_csr(result.format, part, cpu)
                               : plan.route == Route::box ? of_box(format, part, backend)
-                                                         : of_lattices(format, part, plan);
+                                                         : of_lattices(config, format, part, plan);
   // Ranks that share a box are told its blocks instead of its nodes (SolverOptions::blocks).
   SolverOptions options = solver_options(config);
   if (!part.is_whole)
@@ -589,8 +618,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
                                            part.output, part.largest_output, part.made});
   // On a device u stays there, unless the host makes something from it.
   bool const stays = !cpu && !host_has_b;
-  bool const is_asked_there =
-      stays && (plan.route == Route::box || plan.route == Route::lattices) && outputs == 0 && config.analysis.empty();
+  bool const has_formulas = plan.route == Route::box || plan.route == Route::lattices || part.layout.is_box();
+  bool const is_asked_there = stays && has_formulas && outputs == 0 && config.analysis.empty();
   std::int64_t const u = is_asked_there ? 0 : 8 * n;
   // Where an extreme lies inside a lattice, that lattice is made again.
   std::int64_t const questions =

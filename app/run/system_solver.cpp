@@ -288,6 +288,7 @@ void SystemSolver::verify(Field const& b, FieldPair& x) {
       record_residual(r, b);
     });
   };
+  return_freed_memory();  // of the solve
   measure();
   if (record.status == SolverStatus::converged && !small() && std::isfinite(record.residual_true)) {
     Field const d = correction(r, record.solver.tolerance / record.residual_true);

@@ -98,18 +98,19 @@ struct CellOfLattice {
 template <class PlaceOf>
 void set_face_masses(LatticeProblem& problem, Space const& space, BoundaryTerms const& boundary, PlaceOf const& place_of) {
   std::int64_t const n = problem.layout.cells;
-  problem.mass_face.assign(static_cast<std::size_t>(6 * problem.layout.n_lattices), -1);
   std::int64_t const of_cell = (space.order + 1) * (space.order + 1), of_face = of_cell * n * n;
-  std::int32_t n_faces = 0;
+  std::map<std::int32_t, std::int32_t> numbers;
   for (std::size_t i = 0; i < boundary.robin_faces.size(); ++i) {
     BoundaryFace const& face = space.boundary_faces[boundary.robin_faces[i]];
     CellOfLattice const cell = place_of(face.cell);
     if (cell.lattice < 0)
       continue;
-    std::int32_t& number = problem.mass_face[6 * cell.lattice + face.face];
-    if (number < 0) {
-      number = n_faces++;
-      problem.face_mass.resize(static_cast<std::size_t>(n_faces * of_face), 0.0);
+    auto const of_lattice = static_cast<std::int32_t>(6 * cell.lattice + face.face);
+    auto const [found, is_new] = numbers.try_emplace(of_lattice, static_cast<std::int32_t>(numbers.size()));
+    std::int32_t const number = found->second;
+    if (is_new) {
+      problem.mass_faces.push_back(of_lattice);
+      problem.face_mass.resize(numbers.size() * static_cast<std::size_t>(of_face), 0.0);
     }
     std::copy_n(boundary.robin_weights.begin() + of_cell * static_cast<std::ptrdiff_t>(i), of_cell,
                 problem.face_mass.begin() + number * of_face +
@@ -117,33 +118,53 @@ void set_face_masses(LatticeProblem& problem, Space const& space, BoundaryTerms 
   }
 }
 
-/// lattice_problem of a space, on its lattices or with every cell as one; then without the lists of copies.
-LatticeProblem problem_of(Space const& space, ReferenceElement const& element, ProblemData const& data, bool on_lattices,
+/// The coordinates of the nodes of a box in every direction.
+std::array<HostVector<double>, 3> lines_of(Space const& space) {
+  std::array<HostVector<double>, 3> lines;
+  for (int d = 0; d < 3; ++d)
+    for (std::int64_t i = 0; i < space.box_nodes[d]; ++i)
+      lines[d].push_back(space.box_coordinate(d, i));
+  return lines;
+}
+
+/// What lattices are, in a problem.
+enum class Lattices {
+  of_space,  ///< those of the space
+  in_box,    ///< the cells of a box, without tables
+  cells      ///< the cells, without the lists of copies
+};
+
+/// lattice_problem of a space.
+LatticeProblem problem_of(Space const& space, ReferenceElement const& element, ProblemData const& data, Lattices lattices,
                           bool with_source = true) {
   LatticeProblem problem;
-  problem.layout = on_lattices ? space.lattices->layout : layout_of_cells(space);
+  problem.layout = lattices == Lattices::of_space ? space.lattices->layout
+                   : lattices == Lattices::in_box ? layout_of_box(space.box->cells, space.order)
+                                                  : layout_of_cells(space);
   problem.isoparametric = space.isoparametric;
   std::int64_t const n = problem.layout.cells, n_lattices = problem.layout.n_lattices;
-  if (on_lattices) {
+  if (lattices == Lattices::of_space) {
     set_nodes(problem, space);
+  } else if (lattices == Lattices::in_box) {
+    problem.lines = lines_of(space);
   } else {
     HostVector<double> coordinates = coordinates_for(problem.layout);
     write_coordinates(space, coordinates.data());
     problem.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
   }
   set_codes(problem, data, space.material(0), with_source);
-  for (std::int64_t lattice = 0; lattice < n_lattices; ++lattice)
+  for (std::int64_t lattice = 0; lattice < n_lattices && data.coefficients.size() > 1; ++lattice)
     problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(space.material(lattice * n * n * n))));
 
   BoundaryTerms const boundary = boundary_terms(space, element, data);
   problem.pure_neumann = !boundary.anchored;
   problem.boundary = boundary.values;
-  std::int64_t const first = problem.layout.n_inner(), n_rim = problem.layout.n_unknowns - first;
-  problem.fixed.resize(static_cast<std::size_t>(n_rim));
-  problem.fixed_value.resize(static_cast<std::size_t>(n_rim));
-  problem.rim_load.resize(static_cast<std::size_t>(n_rim));
-  for (std::int64_t i = 0; i < n_rim; ++i) {
-    std::int64_t const place = first + i - boundary.first;
+  std::int64_t const n_on_boundary = problem.layout.n_on_boundary();
+  problem.fixed.resize(static_cast<std::size_t>(n_on_boundary));
+  problem.fixed_value.resize(static_cast<std::size_t>(n_on_boundary));
+  problem.rim_load.resize(static_cast<std::size_t>(n_on_boundary));
+  for (std::int64_t i = 0; i < n_on_boundary; ++i) {
+    std::int64_t const place = boundary.places.place(problem.layout.on_boundary(i));
     bool const may_have = place >= 0;
     problem.fixed[i] = may_have && boundary.constraints.constrained(place) ? 1 : 0;
     problem.fixed_value[i] = may_have ? boundary.constraints.value(place) : 0;
@@ -160,8 +181,11 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
 }  // namespace
 
 LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  LatticeProblem problem = problem_of(space, element, data, space.lattices.has_value());
-  if (!space.lattices)
+  LatticeProblem problem = problem_of(space, element, data,
+                                      space.lattices ? Lattices::of_space
+                                      : space.box    ? Lattices::in_box
+                                                     : Lattices::cells);
+  if (!space.lattices && !space.box)
     list_copies(problem.layout);
   return problem;
 }
@@ -193,8 +217,14 @@ LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data) {
   for (std::int64_t cell = 0; cell < space.n_in_lattices() && may_differ; ++cell)
     if (space.material(cell) != space.material(cell / of_lattice * of_lattice))
       of_lattice = 1;  // regions may give the cells of a lattice several materials
-  LatticeLayout layout = of_lattice > 1 ? space.lattices->layout : layout_of_cells(space);
-  return geometry_of(space, std::move(layout), data, [&](std::int64_t lattice) { return space.material(lattice * of_lattice); });
+  LatticeLayout layout = of_lattice > 1 ? space.lattices->layout
+                         : space.box    ? layout_of_box(space.box->cells, space.order)
+                                        : layout_of_cells(space);
+  LatticeGeometry result =
+      geometry_of(space, std::move(layout), data, [&](std::int64_t lattice) { return space.material(lattice * of_lattice); });
+  if (space.box)
+    result.lines = lines_of(space);
+  return result;
 }
 
 LatticeGeometry lattice_geometry(Space const& own, Space const& around, std::span<std::int32_t const> in_around,
@@ -236,7 +266,7 @@ LatticeProblem problem_without_cells(int order, std::span<double const> dirichle
 
 LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
                                std::span<std::int32_t const> number, std::span<double const> dirichlet, bool with_source) {
-  LatticeProblem problem = problem_of(own, element, data, false, with_source);
+  LatticeProblem problem = problem_of(own, element, data, Lattices::cells, with_source);
   LatticeLayout& layout = problem.layout;
   for (std::int32_t& unknown : layout.rim_unknowns)
     unknown = number[unknown];
@@ -273,7 +303,7 @@ LatticeProblem lattice_problem_of_pieces(Space const& around, ReferenceElement c
       problem.fixed_value[i] = dirichlet[unknown];
       problem.pure_neumann = false;
     } else if (unknown < around.n_own()) {
-      problem.rim_load[i] = boundary.rhs[unknown - boundary.first];
+      problem.rim_load[i] = boundary.rhs[boundary.places.place(unknown)];
     }
   }
   set_face_masses(problem, around, boundary, [&](std::int64_t cell) -> CellOfLattice {
@@ -284,6 +314,9 @@ LatticeProblem lattice_problem_of_pieces(Space const& around, ReferenceElement c
 }
 
 std::int64_t lattice_problem_bytes(LatticeLayout const& layout, bool shares_coordinates) {
+  // Dirichlet values, marks, loads; while these are made also those of the conditions.
+  if (layout.is_box())
+    return (17 + 19) * layout.n_on_boundary();
   std::int64_t const m = layout.nodes(), rims = layout.n_lattices * layout.rim().size(),
                      on_rims = layout.n_unknowns - layout.n_inner();
   return (shares_coordinates ? 0 : 24 * layout.n_lattices * m * m * m) + 8 * rims + (8 + 17) * on_rims;

@@ -39,18 +39,18 @@ struct CellState {
 
 class Assembler {
 public:
-  /// `first`: only the boundary is asked for, and the unknowns before this one are not on it; else 0.
+  /// `places`: all unknowns; where only the boundary is asked for those that may be there.
   Assembler(Space const& space, ReferenceElement const& element, ProblemData const& data, Constraints of_space,
-            std::int64_t first = 0)
+            BoundaryPlaces const& places)
       : space_(space),
         element_(element),
         data_(data),
-        first_(first),
+        places_(places),
         shape_(tabulate(element.nodes, element.volume_points)),
         geometry_(tabulate(geometry_nodes_1d(space, element), element.volume_points)),
         kernel_(shape_.n_points, shape_.n_functions, shape_.gradients),
         conditions_alone_(of_space.size() == 0) {
-    constraints() = conditions_alone_ ? Constraints(space.n_dofs - first) : std::move(of_space);
+    constraints() = conditions_alone_ ? Constraints(places.size()) : std::move(of_space);
     for (int face = 0; face < 6; ++face)
       face_nodes_[face] = element.face_nodes(face);
   }
@@ -65,7 +65,7 @@ public:
 
   BoundaryTerms take_boundary() {
     prepare();
-    return {first_,
+    return {places_,
             std::move(system_.constraints),
             std::move(system_.rhs),
             boundary_,
@@ -116,7 +116,7 @@ private:
   void constrain() {
     // The entry of the configuration that set an unknown, plus one: earlier entries win.
     HostVector<std::uint16_t> set_by;
-    set_by.resize(space_.n_dofs - first_, 0);
+    set_by.resize(places_.size(), 0);
     std::vector<std::int32_t> dofs(space_.n_local);
     auto const set_nodes = [&](std::size_t index, std::int64_t cell, int face) {
       auto const& condition = data_.boundary[index];
@@ -124,7 +124,7 @@ private:
         return;
       space_.dofs(cell, dofs.data());
       for (int const i : face_nodes_[face]) {
-        auto const place = static_cast<std::int32_t>(dofs[i] - first_);
+        auto const place = static_cast<std::int32_t>(places_.place(dofs[i]));
         bool const of_space = set_by[place] == 0 && constraints().constrained(place);
         if (of_space || (set_by[place] != 0 && set_by[place] <= index + 1))
           continue;
@@ -144,7 +144,7 @@ private:
 
   /// Neumann and Robin data. Robin's mass matrices wait, as weights at the points, until there is a matrix to add them to.
   void add_boundary_integrals() {
-    std::int64_t const n = space_.n_dofs - first_;
+    std::int64_t const n = places_.size();
     system_.rhs.resize(n);
     constexpr std::int64_t at_once = 1 << 16;  // its pages are new: the threads touch them
     parallel_for(n_parts(n, at_once), [&](std::int64_t const i) {
@@ -277,7 +277,7 @@ private:
   }
   /// Part of C^T f. C^T A g is taken off with the matrices.
   void add_load(std::int32_t unknown, double f) {
-    auto const dof = static_cast<std::int32_t>(unknown - first_);
+    auto const dof = static_cast<std::int32_t>(places_.place(unknown));
     if (!constraints().constrained(dof))
       system_.rhs[dof] += f;
     else
@@ -513,7 +513,7 @@ private:
   Space const& space_;
   ReferenceElement const& element_;
   ProblemData const& data_;
-  std::int64_t first_;
+  BoundaryPlaces places_;
   PointTables shape_, geometry_;
   StiffnessKernel kernel_;
   std::array<PointTables, 6> face_shape_;
@@ -546,24 +546,26 @@ double compatibility_defect(double total, double absolute) {
 
 namespace {
 
-/// The first unknown that may be on a boundary, or on a surface inside the mesh.
-std::int64_t first_on_boundary(Space const& space) {
-  return space.lattices ? space.lattices->first_face : 0;
+BoundaryPlaces places_on_boundary(Space const& space) {
+  BoundaryPlaces places{space.n_dofs, space.lattices ? space.lattices->first_face : 0};
+  if (space.box && space.inner_faces.empty())
+    places.surface = {{space.box_nodes[0], space.box_nodes[1], space.box_nodes[2]}};
+  return places;
 }
 
 }  // namespace
 
 BoundaryTerms boundary_terms(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  return Assembler(space, element, data, Constraints(), first_on_boundary(space)).take_boundary();
+  return Assembler(space, element, data, Constraints(), places_on_boundary(space)).take_boundary();
 }
 
 bool is_pure_neumann(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  return Assembler(space, element, data, Constraints(), first_on_boundary(space)).prepare();
+  return Assembler(space, element, data, Constraints(), places_on_boundary(space)).prepare();
 }
 
 LinearSystem assemble_system(Space const& space, ReferenceElement const& element, ProblemData const& data, Constraints of_space,
                              AssemblyTimes* times) {
-  return Assembler(space, element, data, std::move(of_space)).run(times);
+  return Assembler(space, element, data, std::move(of_space), {space.n_dofs}).run(times);
 }
 
 }  // namespace poisson::assembly

@@ -21,10 +21,23 @@ struct AssemblyTimes {
 [[nodiscard]] LinearSystem assemble_system(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                            Constraints of_space = Constraints(), AssemblyTimes* times = nullptr);
 
-/// What the conditions on the boundary contribute to a system. Unknowns are counted from `first` on; those before are on no
-/// boundary, and on no surface inside the mesh.
+/// The unknowns that may be on a boundary, or on a surface inside the mesh, as they are counted in arrays.
+struct BoundaryPlaces {
+  std::int64_t n_unknowns = 0;  ///< of the space
+  std::int64_t first = 0;       ///< of spaces that are numbered by lattices the first unknown on rims, else 0
+  BoxSurface surface{};         ///< of a box; else empty
+
+  [[nodiscard]] std::int64_t size() const { return surface.size() > 0 ? surface.size() : n_unknowns - first; }
+  /// A negative number: it is none of them.
+  [[nodiscard]] std::int64_t place(std::int64_t unknown) const {
+    return surface.size() > 0 ? surface.place(unknown) : unknown - first;
+  }
+  [[nodiscard]] std::int64_t unknown(std::int64_t place) const { return surface.size() > 0 ? surface.node(place) : first + place; }
+};
+
+/// What the conditions on the boundary contribute to a system. Arrays are in the order of `places`.
 struct BoundaryTerms {
-  std::int64_t first = 0;                ///< of spaces that are numbered by lattices the first unknown on rims, else 0
+  BoundaryPlaces places;
   Constraints constraints;               ///< Dirichlet values
   HostVector<double> rhs;                ///< integrals of Neumann and Robin values times basis functions; 0 at constrained unknowns
   FieldSums values;                      ///< integrals of these values and of their absolute values

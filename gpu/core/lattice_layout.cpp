@@ -71,7 +71,55 @@ HostVector<std::uint8_t> first_copies(LatticeLayout const& layout) {
   return first;
 }
 
+Array<std::uint8_t> on_rims(Context& context, LatticeLayout const& layout, std::span<std::uint8_t const> on_boundary) {
+  if (!layout.is_box())
+    return Array<std::uint8_t>(context, on_boundary);
+  constexpr std::int64_t bytes_at_once = std::int64_t{1} << 20;
+  Array<std::uint8_t> result(context, layout.n_unknowns);
+  BoxSurface const surface = layout.surface();
+  std::int64_t const plane = surface.plane(), at_once = std::max<std::int64_t>(bytes_at_once / plane, 1);
+  std::int64_t place = 0;
+  for (std::int64_t k = 0; k < surface.n[2]; k += at_once) {
+    std::int64_t const first = k * plane, end = std::min(k + at_once, surface.n[2]) * plane;
+    HostVector<std::uint8_t> planes(static_cast<std::size_t>(end - first), 0);
+    for (; place < surface.size() && surface.node(place) < end; ++place)
+      planes[static_cast<std::size_t>(surface.node(place) - first)] = on_boundary[static_cast<std::size_t>(place)];
+    context.upload(result.data() + first, planes.data(), end - first);
+  }
+  return result;
+}
+
+HostVector<std::uint8_t> vertices_at_surface(LatticeLayout const& box, std::span<std::uint8_t const> at_surface) {
+  BoxSurface const all = box.surface(), vertices = layout_of_box({box.box[0], box.box[1], box.box[2]}, 1).surface();
+  std::int64_t const p = box.order;
+  HostVector<std::uint8_t> result(static_cast<std::size_t>(vertices.size()));
+  for (std::int64_t i = 0; i < vertices.size(); ++i) {
+    std::int64_t const node = vertices.node(i);
+    std::int64_t const place =
+        all.place(p * (node % vertices.n[0]), p * (node / vertices.n[0] % vertices.n[1]), p * (node / vertices.plane()));
+    result[static_cast<std::size_t>(i)] = at_surface[static_cast<std::size_t>(place)];
+  }
+  return result;
+}
+
+LatticeLayout layout_of_box(std::array<std::int64_t, 3> const& cells, std::int32_t order) {
+  LatticeLayout layout;
+  layout.order = order;
+  layout.cells = 1;
+  layout.all_on_rim = true;
+  layout.n_lattices = layout.n_unknowns = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    layout.box[d] = static_cast<std::int32_t>(cells[d]);
+    layout.n_lattices *= cells[d];
+    layout.n_unknowns *= order * cells[d] + 1;
+  }
+  layout.kind_first.assign(static_cast<std::size_t>(order * order * order), 0);
+  return layout;
+}
+
 LatticeLayout layout_of_vertices(LatticeView const& fine, std::vector<std::int32_t>* coarse_of) {
+  if (fine.is_box())
+    return layout_of_box({fine.box[0], fine.box[1], fine.box[2]}, 1);
   std::vector<std::int32_t> own;
   return every_node(fine, fine.order, coarse_of != nullptr ? *coarse_of : own);
 }

@@ -4,8 +4,12 @@
 #include "gpu/core/host_device.hpp"
 #include "gpu/core/host_vector.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace poisson {
@@ -57,17 +61,55 @@ struct LatticeRim {
   }
 };
 
+/// The nodes on the surface of a box of n[0] x n[1] x n[2] nodes, two or more in a direction, in the order in which they come among
+/// all nodes of the box, x fastest.
+struct BoxSurface {
+  std::int64_t n[3] = {0, 0, 0};
+  [[nodiscard]] std::int64_t plane() const { return n[0] * n[1]; }
+  /// Those of a plane in z that is neither the first nor the last one.
+  [[nodiscard]] std::int64_t ring() const { return 2 * n[0] + 2 * (n[1] - 2); }
+  [[nodiscard]] std::int64_t size() const { return n[0] == 0 ? 0 : 2 * plane() + (n[2] - 2) * ring(); }
+  /// The number among them of a node of the box; -1: it is inside.
+  [[nodiscard]] std::int64_t place(std::int64_t node) const { return place(node % n[0], node / n[0] % n[1], node / plane()); }
+  [[nodiscard]] std::int64_t place(std::int64_t i, std::int64_t j, std::int64_t k) const {
+    if (k == 0)
+      return j * n[0] + i;
+    std::int64_t const first = plane() + (k - 1) * ring();
+    if (k == n[2] - 1)
+      return first + j * n[0] + i;
+    if (j == 0)
+      return first + i;
+    if (j == n[1] - 1)
+      return first + n[0] + 2 * (n[1] - 2) + i;
+    return i == 0 ? first + n[0] + 2 * (j - 1) : i == n[0] - 1 ? first + n[0] + 2 * (j - 1) + 1 : -1;
+  }
+  /// The node of the box with that number.
+  [[nodiscard]] std::int64_t node(std::int64_t place) const {
+    if (place < plane())
+      return place;
+    std::int64_t const k = std::min((place - plane()) / ring() + 1, n[2] - 1), in_plane = place - plane() - (k - 1) * ring();
+    std::int64_t const columns = in_plane - n[0];
+    if (k == n[2] - 1 || columns < 0)
+      return k * plane() + in_plane;
+    if (columns >= 2 * (n[1] - 2))
+      return (k + 1) * plane() - n[0] + columns - 2 * (n[1] - 2);
+    return k * plane() + (1 + columns / 2) * n[0] + columns % 2 * (n[0] - 1);
+  }
+};
+
 struct LatticeView;
 
 /// Where the nodes of a mesh of lattices are in vectors. Each lattice has n cells of order p and m = p n + 1 nodes a side. Vectors
 /// have one entry for each unknown: first the inner nodes of the lattices, lattice by lattice; in each, nodes with the same place
 /// in their cells (the same indices modulo p, a kind) lie together, lexicographically, x fastest. Then, in any order, the unknowns
 /// on rims, each of which is a node of one or more lattices. Any mesh, numbered in any way, is one of lattices of one cell, of
-/// which all nodes count as the rim.
+/// which all nodes count as the rim. Where these are the cells of a box, x fastest, and its nodes the unknowns, x fastest, all
+/// follows from indices, and there are no tables.
 struct LatticeLayout {
   std::int64_t n_lattices = 0, n_unknowns = 0;
   std::int32_t order = 1, cells = 0;    ///< p; n
-  bool all_on_rim = false;              ///< all nodes are in the tables, with n = 1
+  bool all_on_rim = false;              ///< all nodes count as the rim, with n = 1
+  std::array<std::int32_t, 3> box{};    ///< cells of the box in every direction, with all_on_rim; 0: they are none
   HostVector<std::int32_t> kind_first;  ///< p^3: [(z p + y) p + x], with the indices modulo p, is the first inner node of the kind
   HostVector<std::int32_t> rim_unknowns;  ///< of node `place` of the rim of a lattice: [lattice * rim.size() + place]
   HostVector<std::int64_t> copy_offsets;  ///< unknown n_inner() + i is at the places copies[copy_offsets[i]] ...
@@ -77,8 +119,21 @@ struct LatticeLayout {
   [[nodiscard]] LatticeRim rim() const { return {nodes(), all_on_rim}; }
   [[nodiscard]] std::int64_t inner_of_lattice() const { return all_on_rim ? 0 : (nodes() - 2) * (nodes() - 2) * (nodes() - 2); }
   [[nodiscard]] std::int64_t n_inner() const { return n_lattices * inner_of_lattice(); }
+  [[nodiscard]] bool is_box() const { return box[0] > 0; }
+  /// Of a box, where only unknowns at its surface have Dirichlet values and loads.
+  [[nodiscard]] BoxSurface surface() const {
+    if (!is_box())
+      return {};
+    return {{std::int64_t{order} * box[0] + 1, std::int64_t{order} * box[1] + 1, std::int64_t{order} * box[2] + 1}};
+  }
+  /// Unknowns that may have a Dirichlet value or a load on the boundary: those on rims, or those at the surface of a box.
+  [[nodiscard]] std::int64_t n_on_boundary() const { return is_box() ? surface().size() : n_unknowns - n_inner(); }
+  /// The i-th of them.
+  [[nodiscard]] std::int64_t on_boundary(std::int64_t i) const { return is_box() ? surface().node(i) : n_inner() + i; }
   [[nodiscard]] LatticeView view() const;
 };
+/// The layout of a box of so many cells of order p.
+[[nodiscard]] LatticeLayout layout_of_box(std::array<std::int64_t, 3> const& cells, std::int32_t order);
 
 /// LatticeView is a LatticeLayout as pointers into a backend's memory.
 struct LatticeView {
@@ -92,6 +147,30 @@ struct LatticeView {
   /// `end_of_read` is for the lattices of one rank: nodes on rims whose unknowns have this number or a higher one count as 0 in
   /// what products read.
   std::int32_t end_of_read = std::numeric_limits<std::int32_t>::max();
+  std::int32_t box[3] = {0, 0, 0};  ///< as in LatticeLayout
+
+  [[nodiscard]] POISSON_HOST_DEVICE bool is_box() const { return box[0] > 0; }
+  /// Three indices: of a cell of the box, or of one of its nodes.
+  struct InBox {
+    std::int32_t i[3];
+  };
+  [[nodiscard]] POISSON_HOST_DEVICE InBox box_cell(std::int64_t lattice) const {
+    auto const number = static_cast<std::uint32_t>(lattice), nx = static_cast<std::uint32_t>(box[0]),
+               ny = static_cast<std::uint32_t>(box[1]), line = number / nx, plane = line / ny;
+    return {{static_cast<std::int32_t>(number - line * nx), static_cast<std::int32_t>(line - plane * ny),
+             static_cast<std::int32_t>(plane)}};
+  }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int32_t box_nodes(int d) const { return order * box[d] + 1; }
+  [[nodiscard]] POISSON_HOST_DEVICE InBox box_node(std::int64_t unknown) const {
+    auto const number = static_cast<std::uint32_t>(unknown), nx = static_cast<std::uint32_t>(box_nodes(0)),
+               ny = static_cast<std::uint32_t>(box_nodes(1)), line = number / nx, plane = line / ny;
+    return {{static_cast<std::int32_t>(number - line * nx), static_cast<std::int32_t>(line - plane * ny),
+             static_cast<std::int32_t>(plane)}};
+  }
+  /// The unknown that is node (i, j, k) of the box.
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t box_unknown(std::int32_t i, std::int32_t j, std::int32_t k) const {
+    return (std::int64_t{k} * box_nodes(1) + j) * box_nodes(0) + i;
+  }
 
   [[nodiscard]] POISSON_HOST_DEVICE LatticeRim rim() const { return {m, all_on_rim}; }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t nodes_of_lattice() const { return std::int64_t{m} * m * m; }
@@ -137,6 +216,10 @@ struct LatticeView {
   /// The unknown of any node.
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t unknown(std::int64_t lattice, std::int32_t i, std::int32_t j,
                                                          std::int32_t k) const {
+    if (is_box()) {
+      InBox const cell = box_cell(lattice);
+      return box_unknown(order * cell.i[0] + i, order * cell.i[1] + j, order * cell.i[2] + k);
+    }
     return rim().holds(i, j, k) ? rim_unknowns[lattice * rim().size() + rim().place(i, j, k)] : inner_unknown(lattice, i, j, k);
   }
 };
@@ -150,23 +233,34 @@ struct LatticeView {
 /// memory.
 [[nodiscard]] LatticeLayout layout_of_vertices(LatticeView const& fine, std::vector<std::int32_t>* coarse_of = nullptr);
 
+/// Returns numbers of the unknowns on the boundary (LatticeLayout::on_boundary) as numbers of all unknowns on rims, in the
+/// context's memory. Those inside of a box have 0.
+[[nodiscard]] Array<std::uint8_t> on_rims(Context& context, LatticeLayout const& layout, std::span<std::uint8_t const> on_boundary);
+
+/// Returns the numbers at the surface of a box (LatticeLayout::on_boundary) that belong to vertices of its cells, in the order of
+/// layout_of_vertices.
+[[nodiscard]] HostVector<std::uint8_t> vertices_at_surface(LatticeLayout const& box, std::span<std::uint8_t const> at_surface);
+
 /// Fills in copy_offsets and copies from the other members.
 void list_copies(LatticeLayout& layout);
 
-/// By place on a rim: 1 where this copy is the first one of its unknown, else 0.
+/// By place on a rim: 1 where this copy is the first one of its unknown, else 0. Of a box it is empty.
 [[nodiscard]] HostVector<std::uint8_t> first_copies(LatticeLayout const& layout);
 
 inline LatticeView LatticeLayout::view() const {
-  return {n_lattices,
-          n_unknowns,
-          order,
-          cells,
-          static_cast<std::int32_t>(nodes()),
-          all_on_rim,
-          kind_first.data(),
-          rim_unknowns.data(),
-          copy_offsets.data(),
-          copies.data()};
+  LatticeView view{n_lattices,
+                   n_unknowns,
+                   order,
+                   cells,
+                   static_cast<std::int32_t>(nodes()),
+                   all_on_rim,
+                   kind_first.data(),
+                   rim_unknowns.data(),
+                   copy_offsets.data(),
+                   copies.data()};
+  for (std::size_t d = 0; d < 3; ++d)
+    view.box[d] = box[d];
+  return view;
 }
 
 /// A layout in a backend's memory. Throws OutOfMemoryError.

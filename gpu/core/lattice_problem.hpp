@@ -15,14 +15,15 @@ namespace poisson {
 
 /// The cells of a mesh of lattices and k on them: what is needed to ask a solution.
 struct LatticeGeometry {
-  bool isoparametric = false;  ///< as in LatticeProblem
-  LatticeLayout layout;        ///< lists of copies may be empty
+  bool isoparametric = false;                 ///< as in LatticeProblem
+  LatticeLayout layout;                       ///< lists of copies may be empty
+  std::array<HostVector<double>, 3> lines{};  ///< as in LatticeProblem
   /// By unknown of the layout: its number in the solution. Empty: it is the same one.
   HostVector<std::int32_t> numbers;
-  /// Where the node of an unknown of the solution is. Threads call it side by side.
+  /// Where the node of an unknown of the solution is, unless there are lines. Threads call it side by side.
   std::function<std::array<double, 3>(std::int64_t number)> point;
   std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each material
-  std::vector<std::int32_t> material;                     ///< of each lattice, an index of `coefficients`
+  std::vector<std::int32_t> material;                     ///< of each lattice, an index of `coefficients`; may be empty for one
 };
 
 /// -div(k grad u) = f with elements of order p on a mesh of lattices, with data on what bounds it: what gpu/elements assembles.
@@ -35,18 +36,20 @@ struct LatticeProblem {
   std::shared_ptr<HostVector<double> const> coordinates = std::make_shared<HostVector<double> const>();
   /// Where `coordinates` are empty: makes those of `count` lattices from `first` on, in the same layout.
   std::function<HostVector<double>(std::int64_t first, std::int64_t count)> make_coordinates{};
+  std::array<HostVector<double>, 3> lines{};  ///< of a box (LatticeLayout): the coordinates of its nodes in every direction
   std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each material
-  std::vector<std::int32_t> material;                     ///< of each lattice, an index of `coefficients`
-  ExpressionCode source;                                  ///< f
+  std::vector<std::int32_t> material;  ///< of each lattice, an index of `coefficients`; may be empty where there is one
+  ExpressionCode source;               ///< f
 
-  HostVector<std::uint8_t> fixed;       ///< of the unknowns on rims (from n_inner on): 1 where there is a Dirichlet value
-  HostVector<double> fixed_value;       ///< that value, 0 elsewhere
-  HostVector<double> rim_load;          ///< of the unknowns on rims: what Neumann and Robin values contribute
-  std::vector<std::int32_t> mass_face;  ///< [6 lattice + face]: number of a face of a lattice with a Robin condition, or -1
-  HostVector<double>
-      face_mass;  ///< weight times alpha at the (p + 1)^2 Gauss points of the cells at these faces: see LatticeElements::face_mass
-  FieldSums boundary;         ///< integrals of the Neumann and Robin values and of their absolute values
-  bool pure_neumann = false;  ///< the constant vector spans the null space
+  // Of the unknowns on rims, from n_inner on; of a box, of those at its surface (LatticeLayout::on_boundary).
+  HostVector<std::uint8_t> fixed;        ///< 1 where there is a Dirichlet value
+  HostVector<double> fixed_value;        ///< that value, 0 elsewhere
+  HostVector<double> rim_load;           ///< what Neumann and Robin values contribute
+  std::vector<std::int32_t> mass_faces;  ///< 6 lattice + face, of the faces of lattices with Robin conditions
+  HostVector<double> face_mass;          ///< weight times alpha at the (p + 1)^2 Gauss points of the cells at these faces: see
+                                         ///< LatticeElements::face_mass
+  FieldSums boundary;                    ///< integrals of the Neumann and Robin values and of their absolute values
+  bool pure_neumann = false;             ///< the constant vector spans the null space
 };
 
 }  // namespace poisson

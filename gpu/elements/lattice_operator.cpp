@@ -9,6 +9,7 @@
 #include "gpu/kernels/rim.hpp"
 #include "gpu/kernels/vectors.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <functional>
@@ -20,12 +21,24 @@
 namespace poisson {
 
 LatticeOperator::Data LatticeOperator::Data::copy_to(Context& target, StoredEntries with) const {
-  return {lattices.copy_to(target),   std::move(with),           fixed.copy_to(target),
-          mass_faces.copy_to(target), face_mass.copy_to(target), diagonal.copy_to(target)};
+  Data copy;
+  copy.lattices = lattices.copy_to(target);
+  copy.tensors = std::move(with);
+  copy.of_k = of_k;
+  for (std::size_t d = 0; d < 3; ++d)
+    copy.edges[d] = edges[d].copy_to(target);
+  copy.fixed = fixed.copy_to(target);
+  copy.mass_faces = mass_faces.copy_to(target);
+  copy.face_mass = face_mass.copy_to(target);
+  copy.diagonal = diagonal.copy_to(target);
+  return copy;
 }
 
 std::int64_t LatticeOperator::Data::bytes() const {
-  return lattices.bytes() + tensors.bytes() + fixed.bytes() + mass_faces.bytes() + face_mass.bytes() + diagonal.bytes();
+  std::int64_t of_edges = 0;
+  for (std::size_t d = 0; d < 3; ++d)
+    of_edges += edges[d].bytes();
+  return of_edges + lattices.bytes() + tensors.bytes() + fixed.bytes() + mass_faces.bytes() + face_mass.bytes() + diagonal.bytes();
 }
 
 std::int64_t LatticeOperator::n_tensor_values(std::int64_t n_cells, std::int32_t order) {
@@ -60,7 +73,12 @@ LatticeOperator::LatticeOperator(Context& context, Data data) : ProductsOfKernel
   view_.n_mass_faces = static_cast<std::int32_t>(data_.mass_faces.size());
   view_.face_mass = data_.face_mass.data();
   view_.diagonal = data_.diagonal.data();
-  assert(data_.tensors.size() == n_tensor_values(view_.n_cells(), view_.lattices.order));
+  view_.box.k = data_.of_k;
+  for (std::size_t d = 0; d < 3; ++d)
+    view_.box.edges[d] = data_.edges[d].data();
+  Quadrature1D const gauss = gauss_quadrature(view_.points_of_direction());
+  std::copy(gauss.weight.begin(), gauss.weight.end(), view_.box.weight);
+  assert(view_.lattices.is_box() || data_.tensors.size() == n_tensor_values(view_.n_cells(), view_.lattices.order));
 }
 
 void LatticeOperator::diagonal(float* d) const {
@@ -254,13 +272,13 @@ public:
   /// row[b] = entry (node, b) of the matrix of a cell.
   void operator()(std::int64_t cell, std::int32_t node, std::vector<double>& row) const {
     row.assign(points_, 0.0);
-    auto const tensors = LatticeTensors::in_batch(a_.points(), cell);
     for (std::size_t q = 0; q < points_; ++q) {
-      auto const entry = [&](std::int64_t c) {
-        std::int64_t const at = tensors.first + static_cast<std::int64_t>(q) * tensors.of_point + c * tensors.of_entry;
-        return a_.single_values != nullptr ? static_cast<double>(a_.single_values[at]) : a_.values[at];
-      };
-      double const xx = entry(0), yy = entry(1), zz = entry(2), xy = entry(3), xz = entry(4), yz = entry(5);
+      double d[6];
+      if (a_.single_values != nullptr)
+        tensor_at(a_, a_.single_values, cell, static_cast<int>(q), d);
+      else
+        tensor_at(a_, a_.values, cell, static_cast<int>(q), d);
+      double const xx = d[0], yy = d[1], zz = d[2], xy = d[3], xz = d[4], yz = d[5];
       std::array<double, 3> const& g = gradients_[q * points_ + static_cast<std::size_t>(node)];
       for (std::size_t b = 0; b < points_; ++b) {
         std::array<double, 3> const& h = gradients_[q * points_ + b];

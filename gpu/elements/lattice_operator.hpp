@@ -9,14 +9,15 @@
 #include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/lattice_operator.hpp"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 
 namespace poisson {
 
-/// The matrix of elements of order p on a mesh of lattices, matrix-free: six numbers at every Gauss point, and its diagonal. An
-/// operator in float, double and double-double.
+/// The matrix of elements of order p on a mesh of lattices, matrix-free: six numbers at every Gauss point, on a box k alone, and
+/// its diagonal. An operator in float, double and double-double.
 ///
 /// After share() it has the rows of one rank. Vectors that are read have entries for own unknowns and for ghosts (SharedLattices).
 /// What the lattices here make at ghosts goes to the ranks whose rows these are, which add it to theirs: products and residuals are
@@ -27,7 +28,9 @@ public:
   /// What it consists of, in the context's memory.
   struct Data {
     LatticeArrays lattices;
-    StoredEntries tensors;  ///< as LatticeOperatorView says
+    StoredEntries tensors;                 ///< as LatticeOperatorView says
+    CoefficientPlaces of_k{};              ///< on a box: where k is in `tensors`
+    std::array<Array<double>, 3> edges{};  ///< on a box, of the cells in every direction
     Array<std::uint8_t> fixed;
     Array<std::int32_t> mass_faces;
     Array<double> face_mass, diagonal;
@@ -48,7 +51,7 @@ public:
   [[nodiscard]] CsrMatrix own_rows() const;
   /// Collective where it is shared.
   std::unique_ptr<Matrix> in_single() const override;
-  /// Numbers that `tensors` hold.
+  /// Numbers that `tensors` hold, elsewhere than on a box.
   [[nodiscard]] static std::int64_t n_tensor_values(std::int64_t n_cells, std::int32_t order);
 
   Format format() const override { return Format::matrix_free; }

@@ -66,7 +66,12 @@ LatticeSolution::LatticeSolution(Context& context, LatticeGeometry const& mesh, 
   numbers_ = Array<std::int32_t>(context, std::span<std::int32_t const>(mesh.numbers));
   in_layout_ = Array<double>(context, numbers_.size());
   std::int64_t const n = mesh.layout.n_unknowns;
-  if (coordinates_.size() > 0) {
+  if (mesh.layout.is_box()) {
+    for (std::size_t d = 0; d < 3; ++d) {
+      lines_[d] = Array<double>(context, mesh.lines[d]);
+      elements_.lines[d] = lines_[d].data();
+    }
+  } else if (coordinates_.size() > 0) {
     assert(coordinates_.size() == 3 * elements_.n_values() &&
            std::ssize(mesh.layout.copies) == std::ssize(mesh.layout.rim_unknowns));
     elements_.coordinates = coordinates_.data();

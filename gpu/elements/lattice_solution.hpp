@@ -6,6 +6,7 @@
 #include "gpu/elements/element_solution.hpp"
 #include "gpu/kernels/lattice_solution.hpp"
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace poisson {
 /// What is asked of a solution of elements of order p on a mesh of lattices. Results are those of the points and maps of
 /// LatticeSystem. `u` has the values at the unknowns that LatticeGeometry::numbers names; where these are not those of the layout,
 /// each question puts u in the order of the layout first, 20 bytes an unknown. The backend's memory holds the coordinates of all
-/// nodes, 24 bytes each, the tables of rims, and where it is put in order u. It is used by one thread at a time.
+/// nodes, 24 bytes each, the tables of rims, and where it is put in order u; of a box (LatticeLayout) nothing of that. It is used
+/// by one thread at a time.
 class LatticeSolution final : public ElementSolution {
 public:
   /// `coordinates`: those of the nodes of all lattices, where they are in the backend's memory already
@@ -46,6 +48,7 @@ private:
   LatticeSolutionKernels const& kernels_;
   LatticeArrays lattices_;
   Array<double> coordinates_, points_;
+  std::array<Array<double>, 3> lines_;  ///< of a box
   Array<std::int32_t> numbers_;
   mutable Array<double> in_layout_;  ///< for u, where that is another order
   LatticeElements elements_;

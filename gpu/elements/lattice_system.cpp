@@ -7,6 +7,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/fields.hpp"
 #include "gpu/kernels/lattice_element_rows.hpp"
+#include "gpu/kernels/rim.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -28,8 +29,44 @@ std::int64_t layers_at_once(std::int64_t cells, std::int64_t points, std::int64_
 
 namespace {
 
+/// Where k differs on a box.
+enum class Spread { nowhere, by_cell, by_point };
+/// How many components k has, and where it differs.
+std::pair<int, Spread> spread_of(LatticeProblem const& problem) {
+  std::pair<int, Spread> result{1, problem.coefficients.size() > 1 ? Spread::by_cell : Spread::nowhere};
+  for (auto const& coefficient : problem.coefficients) {
+    result.first = std::max(result.first, static_cast<int>(coefficient.size()));
+    if (!std::all_of(coefficient.begin(), coefficient.end(), is_constant))
+      result.second = Spread::by_point;
+  }
+  return result;
+}
+CoefficientPlaces coefficient_in_box(std::int64_t n_cells, std::int64_t points, int components, Spread spread) {
+  std::int64_t const stride = LatticeTensors::padded(n_cells);
+  bool const by_point = spread == Spread::by_point, by_cell = spread != Spread::nowhere;
+  std::int64_t const of_component = by_point ? points * stride : by_cell ? stride : 1;
+  return {components, components > 1 ? of_component : 0, by_point ? stride : 0, by_cell ? 1 : 0};
+}
+std::int64_t numbers_of_k(std::int64_t n_cells, std::int64_t points, int components, Spread spread) {
+  return components * (spread == Spread::nowhere ? 1 : LatticeTensors::padded(n_cells) * (spread == Spread::by_point ? points : 1));
+}
+
+/// Bytes of tensors, or of k on a box.
+std::int64_t bytes_of_tensors(LatticeLayout const& layout, std::int64_t n_cells, std::int64_t k_of_cell) {
+  return 8 *
+         (layout.is_box() ? k_of_cell * LatticeTensors::padded(n_cells) : LatticeOperator::n_tensor_values(n_cells, layout.order));
+}
+
+/// Bytes of what is known of unknowns on rims: where their copies are; Dirichlet marks, twice, values and loads. Of a box a mark of
+/// every unknown, numbers and values of those that have one.
+std::int64_t bytes_on_boundary(LatticeLayout const& layout) {
+  return layout.is_box() ? layout.n_unknowns + 12 * layout.n_on_boundary() : 26 * (layout.n_unknowns - layout.n_inner());
+}
+
 /// The coordinates of all nodes in the context's memory; some lattices after others, where these are made now.
 Array<double> coordinates_of(Context& context, LatticeProblem const& problem) {
+  if (problem.layout.is_box())
+    return {};
   if (!problem.make_coordinates)
     return Array<double>(context, *problem.coordinates);
   std::int64_t const m = problem.layout.nodes(), of_lattice = 3 * m * m * m, n = problem.layout.n_lattices;
@@ -58,15 +95,22 @@ std::int64_t LatticeSystem::peak_bytes(LatticeProblem const& problem, Backend ba
   for (auto const& coefficient : problem.coefficients)
     for (std::size_t c = 0; c < coefficient.size(); ++c)
       components[c] |= is_constant(coefficient[c]) ? 0 : 1;
+  std::int64_t k_of_cell = 0;
+  if (problem.layout.is_box()) {
+    auto const [n_components, spread] = spread_of(problem);
+    std::int64_t const n1 = problem.layout.order + 1;
+    k_of_cell = n_components * (spread == Spread::by_point ? n1 * n1 * n1 : spread == Spread::by_cell ? 1 : 0);
+  }
   return peak_bytes(problem.layout, components[0] + components[1] + components[2] + (is_constant(problem.source) ? 0 : 1), backend,
-                    format);
+                    format, k_of_cell);
 }
 
-std::int64_t LatticeSystem::peak_bytes(LatticeLayout const& layout, int varying_fields, Backend backend, Format format) {
+std::int64_t LatticeSystem::peak_bytes(LatticeLayout const& layout, int varying_fields, Backend backend, Format format,
+                                       std::int64_t k_of_cell) {
   std::int64_t const n_lattices = layout.n_lattices, cells = layout.cells, order = layout.order, m = layout.nodes();
   std::int64_t const nodes = n_lattices * m * m * m, points = (order + 1) * (order + 1) * (order + 1);
-  std::int64_t const rims = n_lattices * layout.rim().size(), n_layers = n_lattices * cells;
-  std::int64_t const coordinates = backend == Backend::cpu ? 0 : 8 * 3 * nodes;  // the host has them
+  std::int64_t const rims = layout.is_box() ? 0 : n_lattices * layout.rim().size(), n_layers = n_lattices * cells;
+  std::int64_t const coordinates = backend == Backend::cpu || layout.is_box() ? 0 : 8 * 3 * nodes;  // the host has them
   if (format == Format::half_cds) {
     std::int64_t const slab =
         (layers_at_once(cells, points, n_lattices * m, backend) + 1) * cells * cells * (448 + 64 * varying_fields);
@@ -75,20 +119,17 @@ std::int64_t LatticeSystem::peak_bytes(LatticeLayout const& layout, int varying_
   // Tensors and element vectors; coordinates, which are gone when the diagonal and Dirichlet values come; the right-hand side;
   // tables of rims: unknowns, copies and their offsets, and what is known of these unknowns.
   std::int64_t const n_cells = n_layers * cells * cells, slab = layers_at_once(cells, points, n_layers, backend) * cells * cells;
-  return 8 * LatticeOperator::n_tensor_values(n_cells, layout.order) + 8 * points * n_cells + coordinates + 8 * layout.n_unknowns +
-         8 * rims + 25 * (layout.n_unknowns - layout.n_inner()) + (1 + varying_fields) * 8 * points * slab;
+  return bytes_of_tensors(layout, n_cells, k_of_cell) + 8 * points * n_cells + coordinates + 8 * layout.n_unknowns + 8 * rims +
+         bytes_on_boundary(layout) + (1 + varying_fields) * 8 * points * slab;
 }
 
-std::int64_t LatticeSystem::kept_bytes(LatticeLayout const& layout, Format format) {
-  std::int64_t const m = layout.nodes(), rims = layout.n_lattices * layout.rim().size(),
-                     on_rims = layout.n_unknowns - layout.n_inner();
-  // Tables of rims; Dirichlet marks and values and loads.
-  std::int64_t const tables = 8 * rims + 8 * on_rims, data = 17 * on_rims;
+std::int64_t LatticeSystem::kept_bytes(LatticeLayout const& layout, Format format, std::int64_t k_of_cell) {
+  std::int64_t const m = layout.nodes(), rims = layout.is_box() ? 0 : layout.n_lattices * layout.rim().size();
   if (format == Format::half_cds)  // diagonals, and what lattices contribute to rims
-    return 8 * 14 * layout.n_lattices * m * m * m + tables + data + 8 * rims;
-  // Tensors and element vectors, marks once more, the diagonal.
+    return 8 * 14 * layout.n_lattices * m * m * m + 8 * rims + bytes_on_boundary(layout) + 8 * rims;
+  // Tensors and element vectors, the diagonal.
   std::int64_t const n = layout.cells, n_cells = layout.n_lattices * n * n * n, n1 = layout.order + 1;
-  return 8 * LatticeOperator::n_tensor_values(n_cells, layout.order) + 8 * n1 * n1 * n1 * n_cells + tables + data + on_rims +
+  return bytes_of_tensors(layout, n_cells, k_of_cell) + 8 * n1 * n1 * n1 * n_cells + 8 * rims + bytes_on_boundary(layout) +
          8 * layout.n_unknowns;
 }
 
@@ -99,18 +140,19 @@ LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Fo
       coordinates_(context.backend() == Backend::cpu && !keep_coordinates && !problem.make_coordinates
                        ? Array<double>()
                        : coordinates_of(context, problem)),
-      fixed_value_(context, problem.fixed_value),
-      rim_load_(context, problem.rim_load),
       face_mass_(context, problem.face_mass),
-      fixed_(context, problem.fixed),
-      mass_face_(context, problem.mass_face),
       failed_(context),
       n_inner_(problem.layout.n_inner()) {
   assert(format == Format::matrix_free || (problem.layout.order == 1 && problem.layout.cells >= 2));
-  assert(problem.layout.order <= max_order);
+  assert(problem.layout.order <= max_order && !(problem.layout.is_box() && problem.isoparametric));
+  take_boundary(problem, format);
   elements_.lattices = lattices_.view();
   elements_.isoparametric = problem.isoparametric;
   elements_.coordinates = coordinates_.size() > 0 ? coordinates_.data() : problem.coordinates->data();
+  for (std::size_t d = 0; d < 3 && problem.layout.is_box(); ++d) {
+    lines_[d] = Array<double>(context, problem.lines[d]);
+    elements_.lines[d] = lines_[d].data();
+  }
   elements_.fixed = fixed_.data();
   elements_.fixed_value = fixed_value_.data();
   elements_.rim_load = rim_load_.data();
@@ -126,27 +168,81 @@ LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Fo
     coordinates_ = {};
 }
 
+void LatticeSystem::take_boundary(LatticeProblem const& problem, Format format) {
+  LatticeLayout const& layout = problem.layout;
+  fixed_ = on_rims(context_, layout, problem.fixed);
+  if (layout.is_box()) {  // which has many unknowns, and few at its surface
+    HostVector<std::int32_t> unknowns;
+    HostVector<double> values;
+    for (std::size_t i = 0; i < problem.fixed.size(); ++i)
+      if (problem.fixed[i] != 0) {
+        unknowns.push_back(static_cast<std::int32_t>(layout.on_boundary(static_cast<std::int64_t>(i))));
+        values.push_back(problem.fixed_value[i]);
+      }
+    fixed_unknowns_ = Array<std::int32_t>(context_, std::span<std::int32_t const>(unknowns));
+    fixed_value_ = Array<double>(context_, std::span<double const>(values));
+    return;
+  }
+  fixed_value_ = Array<double>(context_, problem.fixed_value);
+  rim_load_ = Array<double>(context_, problem.rim_load);
+  if (format == Format::matrix_free)
+    return;
+  HostVector<std::int32_t> mass_face(static_cast<std::size_t>(6 * layout.n_lattices), -1);
+  for (std::size_t number = 0; number < problem.mass_faces.size(); ++number)
+    mass_face[static_cast<std::size_t>(problem.mass_faces[number])] = static_cast<std::int32_t>(number);
+  mass_face_ = Array<std::int32_t>(context_, mass_face);
+}
+
+/// Adds what Neumann and Robin values contribute to the right-hand side, which becomes 0 where there are Dirichlet values.
+void LatticeSystem::add_loads(LatticeProblem const& problem) {
+  if (!problem.layout.is_box()) {
+    kernels_.add_rim_loads(context_, elements_, rhs_.data());
+    return;
+  }
+  HostVector<std::int32_t> unknowns(problem.rim_load.size());
+  for (std::size_t i = 0; i < unknowns.size(); ++i)
+    unknowns[i] = static_cast<std::int32_t>(problem.layout.on_boundary(static_cast<std::int64_t>(i)));
+  auto const& rim = kernels_for<RimKernels<double>>(context_);
+  Array<std::int32_t> const places(context_, std::span<std::int32_t const>(unknowns));
+  Array<double> on_backend(context_, places.size());
+  rim.pack(context_, places.size(), places.data(), rhs_.data(), on_backend.data());
+  HostVector<double> loads(unknowns.size());
+  on_backend.download(std::span<double>(loads));
+  for (std::size_t i = 0; i < loads.size(); ++i)
+    loads[i] = problem.fixed[i] != 0 ? 0 : loads[i] + problem.rim_load[i];
+  on_backend.upload(std::span<double const>(loads));
+  rim.put(context_, places.size(), places.data(), on_backend.data(), rhs_.data());
+}
+
 void LatticeSystem::refuse(std::int64_t failed, DataError::Quantity quantity) const {
   std::int64_t const points = elements_.points(), cell = failed / points, n = elements_.lattices.cells,
                      lattice = cell / (n * n * n);
-  HostVector<double> coordinates(static_cast<std::size_t>(3 * elements_.lattices.nodes_of_lattice()));
-  context_.download(coordinates.data(), elements_.coordinates + lattice * std::ssize(coordinates), 8 * std::ssize(coordinates));
   LatticeElements host = elements_;
+  HostVector<double> coordinates(static_cast<std::size_t>(host.lattices.is_box() ? 0 : 3 * elements_.lattices.nodes_of_lattice()));
+  context_.download(coordinates.data(), elements_.coordinates + lattice * std::ssize(coordinates), 8 * std::ssize(coordinates));
   host.coordinates = coordinates.data();
+  std::array<HostVector<double>, 3> lines;
+  for (std::size_t d = 0; d < 3; ++d) {
+    lines[d].resize(static_cast<std::size_t>(lines_[d].size()));
+    lines_[d].download(std::span<double>(lines[d]));
+    host.lines[d] = lines[d].data();
+  }
   MapTables const tables = map_tables(host.lattices.order, host.map_order());
-  lattice_rows::CellMap<0> const map(host, tables,
-                                     {0,
-                                      {static_cast<std::int32_t>(cell % n), static_cast<std::int32_t>(cell / n % n),
-                                       static_cast<std::int32_t>(cell / (n * n) % n)}});
+  lattice_rows::Place const place{host.lattices.is_box() ? lattice : 0,
+                                  {static_cast<std::int32_t>(cell % n), static_cast<std::int32_t>(cell / n % n),
+                                   static_cast<std::int32_t>(cell / (n * n) % n)}};
   int const n1 = tables.points;
   auto q = static_cast<int>(failed % points);
-  double determinant = 0, cofactors[9];
-  if (quantity == DataError::Quantity::determinant)
-    while ((determinant = map.cofactors(q % n1, q / n1 % n1, q / (n1 * n1), cofactors)) > 0)
-      ++q;
+  double determinant = 0;
   std::array<double, 3> at{};
-  for (int d = 0; d < 3; ++d)
-    at[static_cast<std::size_t>(d)] = map.coordinate(d, q % n1, q / n1 % n1, q / (n1 * n1));
+  lattice_rows::with_map(host, tables, place, [&](auto const& map) {
+    double cofactors[9];
+    if (quantity == DataError::Quantity::determinant)
+      while ((determinant = map.cofactors(q % n1, q / n1 % n1, q / (n1 * n1), cofactors)) > 0)
+        ++q;
+    for (int d = 0; d < 3; ++d)
+      at[static_cast<std::size_t>(d)] = map.coordinate(d, q % n1, q / n1 % n1, q / (n1 * n1));
+  });
   throw DataError(quantity, static_cast<int>(lattice), at, determinant);
 }
 
@@ -168,7 +264,7 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
   std::int64_t const n = elements_.lattices.cells;
   std::map<std::int32_t, std::vector<std::int64_t>> of_material;
   for (std::int64_t layer = first_layer; layer < end_layer; ++layer)
-    of_material[problem.material[static_cast<std::size_t>(layer / n)]].push_back(layer);
+    of_material[problem.material.empty() ? 0 : problem.material[static_cast<std::size_t>(layer / n)]].push_back(layer);
   std::vector<std::int64_t> all;
   for (auto const& [material, layers] : of_material)
     all.insert(all.end(), layers.begin(), layers.end());
@@ -309,15 +405,30 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem, bool keep_c
   make_compatible(slab, problem, layers);
 
   LatticeOperator::Data data;
-  data.tensors.values = Array<double>(context_, LatticeOperator::n_tensor_values(n_cells, lattices.order));
-  if (std::int64_t const of_batch = 6 * points * LatticeTensors::cells_of_batch; n_cells > 0)  // the last one may not be full
+  bool const is_box = problem.layout.is_box();
+  if (is_box) {
+    auto const [components, spread] = spread_of(problem);
+    data.of_k = coefficient_in_box(n_cells, points, components, spread);
+    data.tensors.values = Array<double>(context_, numbers_of_k(n_cells, points, components, spread));
+    for (std::size_t d = 0; d < 3; ++d) {
+      HostVector<double> edges;
+      for (std::size_t i = 0, p = static_cast<std::size_t>(lattices.order); i + p < problem.lines[d].size(); i += p)
+        edges.push_back(problem.lines[d][i + p] - problem.lines[d][i]);
+      data.edges[d] = Array<double>(context_, edges);
+    }
+  } else {
+    data.tensors.values = Array<double>(context_, LatticeOperator::n_tensor_values(n_cells, lattices.order));
+  }
+  LatticeTensors const tensors{data.tensors.values.data(), true, data.of_k};
+  if (std::int64_t const of_batch = 6 * points * LatticeTensors::cells_of_batch;
+      n_cells > 0 && !is_box)  // the last one may not be full
     context_.set_zero(data.tensors.values.data() + data.tensors.values.size() - of_batch, 8 * of_batch);
   rhs_ = Array<double>(context_, lattices.n_unknowns);
   Array<double> vectors(context_, points * stride);
   for (std::int64_t first = 0; first < n_layers; first += layers) {
     if (interrupt_requested())
       throw Interrupted();
-    fill(slab, problem, first, std::min(first + layers, n_layers), {data.tensors.values.data(), true});
+    fill(slab, problem, first, std::min(first + layers, n_layers), tensors);
     if (!pure_neumann_)
       add_source(slab, first, !is_constant(problem.source));
     kernels_.element_loads(context_, elements_, slab.layers, slab.load.data(), stride, vectors.data());
@@ -331,15 +442,9 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem, bool keep_c
   kernels_for<LatticeOperatorKernels>(context_).gather(context_, view, vectors.data(), rhs_.data());
   vectors = {};
   data.lattices = std::move(lattices_);
-  data.fixed = fixed_.copy_to(context_);
-  data.face_mass = face_mass_.copy_to(context_);
-  HostVector<std::int32_t> mass_faces;
-  for (std::size_t face = 0; face < problem.mass_face.size(); ++face)
-    if (std::int32_t const number = problem.mass_face[face]; number >= 0) {
-      mass_faces.resize(std::max(mass_faces.size(), static_cast<std::size_t>(number) + 1));
-      mass_faces[static_cast<std::size_t>(number)] = static_cast<std::int32_t>(face);
-    }
-  data.mass_faces = Array<std::int32_t>(context_, std::span<std::int32_t const>(mass_faces));
+  data.fixed = problem.layout.is_box() ? std::move(fixed_) : fixed_.copy_to(context_);
+  data.face_mass = std::move(face_mass_);
+  data.mass_faces = Array<std::int32_t>(context_, std::span<std::int32_t const>(problem.mass_faces));
   auto matrix = LatticeOperator::make(context_, std::move(data));
 
   // Dirichlet values leave the matrix.
@@ -348,7 +453,7 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem, bool keep_c
   set_dirichlet(fixed.data());
   if (largest_of(context_, fixed.size(), fixed.data()) > 0)
     matrix->subtract_whole_product(fixed.data(), rhs_.data());
-  kernels_.add_rim_loads(context_, elements_, rhs_.data());
+  add_loads(problem);
 
   nnz_ = count_entries(problem.layout, problem.fixed, problem.couplings);
   Array<double> diagonal(context_, lattices.n_unknowns);
@@ -358,10 +463,58 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem, bool keep_c
 }
 
 void LatticeSystem::set_dirichlet(double* x) const {
+  if (elements_.lattices.is_box()) {
+    kernels_for<RimKernels<double>>(context_).put(context_, fixed_unknowns_.size(), fixed_unknowns_.data(), fixed_value_.data(), x);
+    return;
+  }
   kernels_for<FieldKernels>(context_).set_where(context_, fixed_.size(), fixed_.data(), fixed_value_.data(), x + n_inner_);
 }
 
+namespace {
+
+/// The same on a box.
+std::int64_t count_entries_in_box(LatticeLayout const& layout, std::span<std::uint8_t const> fixed, std::int64_t couplings) {
+  BoxSurface const surface = layout.surface();
+  std::int64_t const p = layout.order;
+  HostVector<std::int32_t> before(fixed.size() + 1);  // how many of the first nodes of the surface have values
+  before[0] = 0;
+  for (std::size_t i = 0; i < fixed.size(); ++i)
+    before[i + 1] = before[i] + (fixed[i] != 0 ? 1 : 0);
+  auto const between = [&](std::int64_t place, std::int64_t last) {
+    return before[static_cast<std::size_t>(last) + 1] - before[static_cast<std::size_t>(place)];
+  };
+  std::int64_t count = couplings;
+#pragma omp parallel for schedule(static) reduction(+ : count)
+  for (std::int64_t i = 0; i < std::ssize(fixed); ++i) {
+    if (fixed[static_cast<std::size_t>(i)] == 0)
+      continue;
+    std::int64_t const node = surface.node(i);
+    std::int64_t const at[3] = {node % surface.n[0], node / surface.n[0] % surface.n[1], node / surface.plane()};
+    std::int64_t first[3], last[3], neighbours = 1, also_fixed = 0;
+    for (int d = 0; d < 3; ++d) {
+      first[d] = std::max<std::int64_t>((at[d] - 1) / p * p, 0);
+      last[d] = std::min((at[d] / p + 1) * p, surface.n[d] - 1);
+      neighbours *= last[d] - first[d] + 1;
+    }
+    for (std::int64_t z = first[2]; z <= last[2]; ++z)
+      for (std::int64_t y = first[1]; y <= last[1]; ++y)
+        if (z == 0 || z == surface.n[2] - 1 || y == 0 || y == surface.n[1] - 1) {
+          also_fixed += between(surface.place(first[0], y, z), surface.place(last[0], y, z));
+        } else {
+          for (std::int64_t const x : {std::int64_t{0}, surface.n[0] - 1})
+            if (first[0] <= x && x <= last[0])
+              also_fixed += between(surface.place(x, y, z), surface.place(x, y, z));
+        }
+    count -= 2 * (neighbours - 1) - (also_fixed - 1);
+  }
+  return count;
+}
+
+}  // namespace
+
 std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t const> fixed, std::int64_t couplings) {
+  if (layout.is_box())
+    return count_entries_in_box(layout, fixed, couplings);
   LatticeView const lattices = layout.view();
   LatticeRim const rim = lattices.rim();
   std::int64_t const n_inner = lattices.n_inner(), n_rim = lattices.n_rim();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace poisson {
@@ -18,6 +19,23 @@ std::array<double, 2> shares(std::int32_t point, std::int32_t order) {
   if (2 * point == order)
     return {0.5, 0.5};
   return 2 * point < order ? std::array<double, 2>{1, 0} : std::array<double, 2>{0, 1};
+}
+
+/// Dirichlet marks of the vertices from those of all nodes, each in the order of LatticeProblem::fixed.
+HostVector<std::uint8_t> fixed_vertices(LatticeLayout const& fine, LatticeLayout const& coarse,
+                                        std::span<std::uint8_t const> fixed) {
+  if (fine.is_box())
+    return vertices_at_surface(fine, fixed);
+  HostVector<std::uint8_t> result(coarse.copy_offsets.size() - 1);
+  LatticeRim const rim = coarse.rim(), rim_of_fine = fine.rim();
+  std::int32_t const p = fine.order;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    std::int64_t const place = coarse.copies[static_cast<std::size_t>(coarse.copy_offsets[i])];
+    LatticeRim::Node const node = rim.node(place % rim.size());
+    std::int64_t const at = place / rim.size() * rim_of_fine.size() + rim_of_fine.place(p * node.i, p * node.j, p * node.k);
+    result[i] = fixed[static_cast<std::size_t>(fine.rim_unknowns[static_cast<std::size_t>(at)] - fine.n_inner())];
+  }
+  return result;
 }
 
 }  // namespace
@@ -51,7 +69,11 @@ LatticeProblem with_order_one(LatticeProblem const& problem) {
           to[j * m + i] = from[p * j * m_fine + p * i];
     }
   };
-  if (problem.make_coordinates) {
+  if (fine.is_box()) {
+    for (std::size_t d = 0; d < 3; ++d)
+      for (std::size_t i = 0; i < problem.lines[d].size(); i += static_cast<std::size_t>(p))
+        result.lines[d].push_back(problem.lines[d][i]);
+  } else if (problem.make_coordinates) {
     result.make_coordinates = [take_vertices, m, make = problem.make_coordinates](std::int64_t first, std::int64_t count) {
       HostVector<double> coordinates(static_cast<std::size_t>(3 * count * m * m * m));
       for (std::int64_t i = 0; i < count; ++i)  // a lattice of higher order has many more nodes
@@ -64,19 +86,11 @@ LatticeProblem with_order_one(LatticeProblem const& problem) {
     result.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
   }
 
-  auto const n_rim = coarse.copy_offsets.size() - 1;
-  result.fixed.resize(n_rim);
-  result.fixed_value.resize(n_rim, 0.0);
-  result.rim_load.resize(n_rim, 0.0);
-  LatticeRim const rim = coarse.rim(), rim_of_fine = fine.rim();
-  for (std::size_t i = 0; i < n_rim; ++i) {
-    std::int64_t const place = coarse.copies[static_cast<std::size_t>(coarse.copy_offsets[i])];
-    LatticeRim::Node const node = rim.node(place % rim.size());
-    std::int64_t const at = place / rim.size() * rim_of_fine.size() + rim_of_fine.place(p * node.i, p * node.j, p * node.k);
-    result.fixed[i] = problem.fixed[static_cast<std::size_t>(fine.rim_unknowns[static_cast<std::size_t>(at)] - fine.n_inner())];
-  }
+  result.fixed = fixed_vertices(fine, coarse, problem.fixed);
+  result.fixed_value.resize(result.fixed.size(), 0.0);
+  result.rim_load.resize(result.fixed.size(), 0.0);
 
-  result.mass_face = problem.mass_face;
+  result.mass_faces = problem.mass_faces;
   std::int64_t const points = p + 1, n_cells = std::ssize(problem.face_mass) / (points * points);
   result.face_mass.resize(static_cast<std::size_t>(4 * n_cells), 0.0);
   for (std::int64_t cell = 0; cell < n_cells; ++cell)

@@ -21,7 +21,7 @@ class Matrix;
 /// or is of order 1 in a format from which multigrid does not make levels.
 struct OrderOne {
   LatticeLayout lattices;          ///< where the unknowns of that matrix are
-  HostVector<std::uint8_t> fixed;  ///< of those on rims: 1 where there is a Dirichlet value
+  HostVector<std::uint8_t> fixed;  ///< as LatticeProblem::fixed
   std::unique_ptr<Matrix> matrix;  ///< of order 1, in the same context; its unknowns are those of layout_of_vertices(lattices)
   std::array<std::int64_t, 3> box_nodes{};  ///< of that matrix, as in PreconditionerOptions
   /// On a box that several ranks share, in place of `matrix`: own rows of order 1, of own vertices in their order; who has which.

@@ -25,7 +25,24 @@ public:
         nodes_(elements.lattices.nodes_of_lattice()),
         step_(elements.lattices.order / tables.order) {
     std::int64_t const p = elements.lattices.order;
+    if constexpr (g == 1)
+      if (elements.lattices.is_box()) {
+        LatticeView::InBox const at = elements.lattices.box_cell(cell.lattice);
+        POISSON_UNROLL
+        for (int i = 0; i < 3; ++i) {
+          double const* const line = elements.lines[i] + p * at.i[i];
+          origin_[i] = line[0];
+          POISSON_UNROLL
+          for (int v = 0; v < 8; ++v)
+            vertices_[i][v] = (v >> i & 1) == 0 ? 0 : line[p] - line[0];
+        }
+        along_axes_ = true;
+        return;
+      }
     coordinates_ = elements.coordinates + 3 * cell.lattice * nodes_ + (p * cell.i[2] * m_ + p * cell.i[1]) * m_ + p * cell.i[0];
+    POISSON_UNROLL
+    for (int i = 0; i < 3; ++i)
+      origin_[i] = coordinates_[i * nodes_];
     if constexpr (g == 1) {
       POISSON_UNROLL
       for (int i = 0; i < 3; ++i)
@@ -33,6 +50,12 @@ public:
       for (int v = 0; v < 8; ++v)
         vertices_[i][v] =
             coordinates_[i * nodes_ + step_ * (((v >> 2) * m_ + (v >> 1 & 1)) * m_ + (v & 1))] - coordinates_[i * nodes_];
+      along_axes_ = true;
+      POISSON_UNROLL
+      for (int i = 0; i < 3; ++i)
+        POISSON_UNROLL
+      for (int v = 0; v < 8; ++v)
+        along_axes_ = along_axes_ && vertices_[i][v] == ((v >> i & 1) == 0 ? 0 : vertices_[i][7]);
     }
   }
   [[nodiscard]] POISSON_HOST_DEVICE MapTables const& tables() const { return tables_; }
@@ -53,12 +76,20 @@ public:
       }
       sum += tables_.value[qz][c] * of_plane;
     }
-    return coordinates_[i * nodes_] + sum;
+    return origin_[i] + sum;
   }
 
-  /// Cofactors of the Jacobian matrix at a Gauss point, row by row: det(J) J^-T. Returns det(J).
+  /// Cofactors of the Jacobian matrix at a Gauss point, row by row: det(J) J^-T. Returns det(J). Of cells along the axes J are
+  /// their edges, without rounding.
   POISSON_HOST_DEVICE double cofactors(int qx, int qy, int qz, double (&c)[9]) const {
     double j[9];
+    if constexpr (g == 1)
+      if (along_axes_) {
+        POISSON_UNROLL
+        for (int i = 0; i < 9; ++i)
+          j[i] = i % 4 == 0 ? vertices_[i / 4][7] : 0;
+        return cofactors_of(j, c);
+      }
     POISSON_UNROLL
     for (int i = 0; i < 3; ++i)
       derivatives(i, qx, qy, qz, j + 3 * i);
@@ -76,7 +107,7 @@ private:
     if constexpr (g == 1)
       return vertices_[i][4 * c + 2 * b + a];
     else
-      return coordinates_[i * nodes_ + step_ * ((c * m_ + b) * m_ + a)] - coordinates_[i * nodes_];
+      return coordinates_[i * nodes_ + step_ * ((c * m_ + b) * m_ + a)] - origin_[i];
   }
   POISSON_HOST_DEVICE void derivatives(int i, int qx, int qy, int qz, double* j) const {
     j[0] = j[1] = j[2] = 0;
@@ -103,8 +134,10 @@ private:
 
   MapTables const& tables_;
   std::int64_t m_, nodes_, step_;
-  double const* coordinates_;  ///< of the first node of the cell
+  double const* coordinates_ = nullptr;  ///< of the first node of the cell
+  double origin_[3];                     ///< that node
   double vertices_[3][g == 1 ? 8 : 1];
+  bool along_axes_ = false;  ///< edges are parallel to the axes, in their order
 };
 /// Calls call(map) with the map of a cell.
 template <class Call>
@@ -112,10 +145,13 @@ POISSON_HOST_DEVICE auto with_map(LatticeElements const& elements, MapTables con
   return tables.order == 1 ? call(CellMap<1>(elements, tables, cell)) : call(CellMap<0>(elements, tables, cell));
 }
 
-/// scale c^T diag(k) c: entry (0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2).
-inline POISSON_HOST_DEVICE void tensor_of(double scale, double const (&k)[3], double const (&c)[9], double (&d)[6]) {
+/// weight / det c^T diag(k) c: entry (0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2). Of cells along the axes k is multiplied by
+/// numbers of the cell, in the order in which operators on boxes do it (lattice_cells::BoxCell).
+inline POISSON_HOST_DEVICE void tensor_of(double weight, double det, double const (&k)[3], double const (&c)[9], double (&d)[6]) {
+  double const inverse = 1 / det;
   auto const entry = [&](int a, int b) {
-    return scale * (k[0] * c[a] * c[b] + k[1] * c[3 + a] * c[3 + b] + k[2] * c[6 + a] * c[6 + b]);
+    return weight *
+           (k[0] * (c[a] * c[b] * inverse) + k[1] * (c[3 + a] * c[3 + b] * inverse) + k[2] * (c[6 + a] * c[6 + b] * inverse));
   };
   d[0] = entry(0, 0);
   d[1] = entry(1, 1);
@@ -148,10 +184,17 @@ inline POISSON_HOST_DEVICE bool store_tensors(LatticeElements const& elements, M
       load[at] = weight * det * (value(f) - shift);
       if (tensors.values == nullptr)
         continue;
+      if (tensors.k.components > 0) {
+        std::int64_t const number = layers.first * elements.cells_of_layer() + cell;
+        bool const is_first = (q == 0 || tensors.k.of_point > 0) && (number == 0 || tensors.k.of_cell > 0);
+        for (int of_k = 0; of_k < tensors.k.components && is_first; ++of_k)
+          tensors.values[tensors.k.at(number, static_cast<int>(q), of_k)] = value(k[components == 1 ? 0 : of_k]);
+        continue;
+      }
       double const first = value(k[0]);
       double const of_point[3] = {first, components == 1 ? first : value(k[1]), components == 1 ? first : value(k[2])};
       double d[6];
-      tensor_of(weight / det, of_point, c, d);
+      tensor_of(weight, det, of_point, c, d);
       double* const out = tensors.values + place.first + q * place.of_point;
       POISSON_UNROLL
       for (int entry = 0; entry < 6; ++entry)

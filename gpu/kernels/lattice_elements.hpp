@@ -22,6 +22,7 @@ struct LatticeElements {
   bool isoparametric = false;               ///< cells are images of all their nodes, and not of their vertices alone
   double const* coordinates = nullptr;      ///< of the nodes: [(3 lattice + direction) m^3 + node], x fastest
   double const* node_points = nullptr;      ///< where there are no such: the same by unknown, [3 unknown + direction]
+  double const* lines[3] = {};              ///< of a box: coordinates of its nodes, direction by direction
   std::uint8_t const* fixed = nullptr;      ///< of the unknowns on rims: 1 where there is a Dirichlet value
   double const* fixed_value = nullptr;      ///< that value
   double const* rim_load = nullptr;         ///< of the unknowns on rims: what Neumann and Robin values contribute
@@ -50,12 +51,25 @@ struct LatticeField {
   double constant = 0;
 };
 
+/// Where k of the cells of a box is: that of component c at point q of a cell at c of_component + q of_point + cell of_cell, so
+/// many numbers apart. It varies from point to point, or from cell to cell, or not at all.
+struct CoefficientPlaces {
+  std::int32_t components = 0;  ///< 1, or 3; 0: it is no box
+  std::int64_t of_component = 0, of_point = 0, of_cell = 0;
+
+  [[nodiscard]] POISSON_HOST_DEVICE bool varies_in_cells() const { return of_point != 0; }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t at(std::int64_t cell, int q, int c) const {
+    return c * of_component + q * of_point + cell * of_cell;
+  }
+};
+
 /// Where tensors at Gauss points go: six numbers for each, entries c = xx, yy, zz, xy, xz, yz.
 struct LatticeTensors {
   static constexpr int cells_of_batch = 32;
 
   double* values = nullptr;
-  bool batches = false;  ///< of the cells of the whole mesh; otherwise those of layers, [(Q c + q) n_cells + cell]
+  bool batches = false;   ///< of the cells of the whole mesh; otherwise those of layers, [(Q c + q) n_cells + cell]
+  CoefficientPlaces k{};  ///< of a box: k alone goes to `values`, instead
 
   /// Place says where entries lie in batches: entry c at point q of a cell is at first + q of_point + c of_entry. A batch, and what
   /// a loop over the same point of its cells reads, lie together.

@@ -14,11 +14,21 @@
 
 namespace poisson {
 
+/// The tensors of the cells of a box (LatticeLayout), which are diagonal: entry c at point q is w_q h_x h_y h_z / h_c^2 k_c with
+/// the edges h of the cell and the weights w of the quadrature. Only k is stored.
+struct BoxTensors {
+  double const* edges[3] = {};     ///< h of the cells in a direction
+  double weight[max_points] = {};  ///< of the points of one direction
+  CoefficientPlaces k{};           ///< where k is, in the view's values
+};
+
 /// The matrix of elements of order p on a mesh of lattices, as tensors at Gauss points. Cells and points are numbered as in
 /// LatticeElements. Rows and columns of unknowns with Dirichlet values keep their diagonal entry only.
 struct LatticeOperatorView {
   LatticeView lattices;
-  double const* values = nullptr;      ///< tensors in batches (LatticeTensors); cells of the last batch that do not exist have 0
+  double const* values = nullptr;      ///< tensors in batches (LatticeTensors); cells of the last batch that do not exist have 0.
+                                       ///< On a box k alone
+  BoxTensors box{};                    ///< on a box
   double const* low_values = nullptr;  ///< null: see stored_values
   float const* single_values = nullptr;
   std::uint8_t const* fixed = nullptr;  ///< of unknowns on rims: 1 where there is a Dirichlet value; null: nothing is eliminated
@@ -51,7 +61,8 @@ struct LatticeOperatorView {
 /// [a stride + cell] of the context's buffer for partial sums. Faces with Robin conditions add to it. Then each row gathers from
 /// the cells around its node, in a fixed order. The dot is x . A x = the sum of gradients times fluxes at all points, and of a_ii
 /// x_i^2 over unknowns with Dirichlet values; so it is never negative but for rounding. Bytes of a cell: 48 Q (24 Q where tensors
-/// are in single), x and y, and 16 Q for element vectors in double.
+/// are in single; on a box 8 or 24 Q of k where that varies in cells, else as good as nothing), x and y, and 16 Q for element
+/// vectors in double.
 class LatticeOperatorKernels : public ProductKernels<LatticeOperatorView> {
 public:
   /// out_i = the sum of vectors[a stride + cell] over the nodes that are unknown i, Dirichlet values or not.
@@ -121,6 +132,47 @@ struct Place {
   std::int32_t const p = lattices.order;
   return lattices.unknown(cell.lattice, p * cell.i[0] + i, p * cell.i[1] + j, p * cell.i[2] + k);
 }
+/// What the tensors of a cell of a box have in common. Products are in the order of lattice_rows::tensor_of, so that a rank, which
+/// stores tensors, multiplies by the same numbers.
+struct BoxCell {
+  double factor[3];  ///< of k: h_x h_y h_z / h_c^2
+
+  POISSON_HOST_DEVICE BoxCell(LatticeOperatorView const& a, std::int64_t cell) {
+    LatticeView::InBox const at = a.lattices.box_cell(cell);
+    double h[3];
+    for (int d = 0; d < 3; ++d)
+      h[d] = a.box.edges[d][at.i[d]];
+    double const c[3] = {h[1] * h[2], h[0] * h[2], h[0] * h[1]}, inverse = 1 / (h[0] * c[0]);
+    for (int d = 0; d < 3; ++d)
+      factor[d] = c[d] * c[d] * inverse;
+  }
+};
+/// The weight of point q of a cell of a box.
+[[nodiscard]] inline POISSON_HOST_DEVICE double box_weight(LatticeOperatorView const& a, int q) {
+  int const n1 = a.points_of_direction();
+  return a.box.weight[q % n1] * a.box.weight[q / n1 % n1] * a.box.weight[q / (n1 * n1)];
+}
+/// The tensor at point q of a cell, from what is stored: xx, yy, zz, xy, xz, yz. Of cells that do not exist, in the last batch, it
+/// is 0.
+template <class Stored>
+POISSON_HOST_DEVICE void tensor_at(LatticeOperatorView const& a, Stored const* stored, std::int64_t cell, int q, double (&d)[6]) {
+  if (!a.lattices.is_box()) {
+    LatticeTensors::Place const place = LatticeTensors::in_batch(a.points(), cell);
+    POISSON_UNROLL
+    for (int c = 0; c < 6; ++c)
+      d[c] = static_cast<double>(stored[place.first + q * place.of_point + c * place.of_entry]);
+    return;
+  }
+  bool const exists = cell < a.n_cells();
+  BoxCell const box(a, exists ? cell : 0);
+  double const weight = exists ? box_weight(a, q) : 0;
+  POISSON_UNROLL
+  for (int c = 0; c < 3; ++c) {
+    d[c] = weight * (box.factor[c] * static_cast<double>(stored[a.box.k.at(exists ? cell : 0, q, c)]));
+    d[c + 3] = 0;
+  }
+}
+
 /// x at an unknown, 0 where it has a Dirichlet value.
 template <class T>
 [[nodiscard]] POISSON_HOST_DEVICE T free_entry(LatticeOperatorView const& a, ConstPointer<T> x, std::int64_t unknown) {
@@ -151,6 +203,13 @@ template <class T>
 [[nodiscard]] POISSON_HOST_DEVICE T gathered_on_rim(LatticeOperatorView const& a, ConstPointer<T> vectors, std::int64_t unknown) {
   T sum = 0;
   std::int64_t const stride = a.stride();
+  if (a.lattices.is_box()) {
+    std::int32_t const n1 = a.lattices.order + 1;
+    for_nodes_in_box(a.lattices, unknown, [&](std::int64_t cell, std::int32_t i, std::int32_t j, std::int32_t k) {
+      sum = sum + load(vectors, ((k * n1 + j) * n1 + i) * stride + cell);
+    });
+    return sum;
+  }
   if (a.lattices.all_on_rim) {  // a lattice is a cell, and its nodes are listed in the order of the cell's
     std::int64_t const i = unknown - a.lattices.n_inner();
     auto const nodes = static_cast<std::uint32_t>(a.lattices.nodes_of_lattice());
@@ -269,7 +328,7 @@ struct AccurateTables {
 
 /// The flux at point q of a cell of which values_at(a) gives the nodes' values: its tensor times the gradient.
 template <class Values>
-POISSON_HOST_DEVICE void accurate_flux(AccurateTables const& tables, int q, double const* tensor, Values const& value_at,
+POISSON_HOST_DEVICE void accurate_flux(AccurateTables const& tables, int q, double const (&tensor)[6], Values const& value_at,
                                        DoubleDouble (&flux)[3]) {
   int const n1 = tables.element.points(), qx = q % n1, qy = q / n1 % n1, qz = q / (n1 * n1);
   DoubleDouble by_x = 0, by_y = 0, by_z = 0;
@@ -290,9 +349,7 @@ POISSON_HOST_DEVICE void accurate_flux(AccurateTables const& tables, int q, doub
     by_y = by_y + tables.element.value[qz][c] * plane_by_y;
     by_z = by_z + tables.slope(qz, c) * plane;
   }
-  std::int64_t const next = LatticeTensors::cells_of_batch;
-  double const xx = tensor[0], yy = tensor[next], zz = tensor[2 * next], xy = tensor[3 * next], xz = tensor[4 * next],
-               yz = tensor[5 * next];
+  double const xx = tensor[0], yy = tensor[1], zz = tensor[2], xy = tensor[3], xz = tensor[4], yz = tensor[5];
   flux[0] = xx * by_x + xy * by_y + xz * by_z;
   flux[1] = xy * by_x + yy * by_y + yz * by_z;
   flux[2] = xz * by_x + yz * by_y + zz * by_z;

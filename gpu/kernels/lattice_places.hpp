@@ -51,9 +51,31 @@ struct LatticePlace {
         at(on_rim ? plane.rim_first + (plane.face ? node.of_face : node.of_inner) : plane.inner_first + node.of_inner) {}
 };
 
+/// Calls visit(lattice, i, j, k) for the nodes of cells of a box that are the unknown, by ascending cell.
+template <class Visit>
+POISSON_HOST_DEVICE void for_nodes_in_box(LatticeView const& lattices, std::int64_t unknown, Visit const& visit) {
+  LatticeView::InBox const node = lattices.box_node(unknown);
+  std::int32_t const p = lattices.order;
+  std::int32_t first[3], end[3];
+  for (int d = 0; d < 3; ++d) {
+    std::int32_t const own = node.i[d] / p;
+    first[d] = own > 0 && own * p == node.i[d] ? own - 1 : own;
+    end[d] = own < lattices.box[d] ? own + 1 : own;
+  }
+  for (std::int32_t z = first[2]; z < end[2]; ++z)
+    for (std::int32_t y = first[1]; y < end[1]; ++y)
+      for (std::int32_t x = first[0]; x < end[0]; ++x)
+        visit((std::int64_t{z} * lattices.box[1] + y) * lattices.box[0] + x, node.i[0] - p * x, node.i[1] - p * y,
+              node.i[2] - p * z);
+}
+
 /// Calls visit(lattice, i, j, k) for the nodes that are the unknown, by ascending lattice.
 template <class Visit>
 POISSON_HOST_DEVICE void for_nodes_of(LatticeView const& lattices, std::int64_t unknown, Visit const& visit) {
+  if (lattices.is_box()) {
+    for_nodes_in_box(lattices, unknown, visit);
+    return;
+  }
   std::int64_t const on_rim = unknown - lattices.n_inner();
   if (on_rim < 0) {
     LatticeView::Node const node = lattices.inner_node(unknown);

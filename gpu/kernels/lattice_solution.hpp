@@ -128,7 +128,7 @@ namespace lattice_solution {
 /// A cell: where its first node is in the coordinates, and what names its unknowns.
 struct CellNodes {
   std::int64_t lattice;
-  std::int32_t cell_at[3], i[3];  ///< of the cell, and of its first node
+  std::int32_t cell_at[3], i[3];  ///< of the cell, and of its first node; of a box among all of its nodes
 
   POISSON_HOST_DEVICE CellNodes(LatticeElements const& elements, LatticeList const& lattices, std::int64_t cell) {
     std::int64_t const n = elements.lattices.cells, of_lattice = n * n * n;
@@ -140,11 +140,18 @@ struct CellNodes {
     cell_at[2] = in_lattice / side / side;
     for (int d = 0; d < 3; ++d)
       i[d] = p * cell_at[d];
+    if (elements.lattices.is_box()) {
+      LatticeView::InBox const at = elements.lattices.box_cell(lattice);
+      for (int d = 0; d < 3; ++d)
+        i[d] = p * at.i[d];
+    }
   }
   /// The unknown of node (a, b, c) of the cell.
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t unknown(LatticeElements const& elements, int a, int b, int c) const {
     LatticeView const& lattices = elements.lattices;
     std::int32_t const p = lattices.order, n = lattices.cells;
+    if (lattices.is_box())
+      return lattices.box_unknown(i[0] + a, i[1] + b, i[2] + c);
     if (p == 1 || lattices.rim().holds(i[0] + a, i[1] + b, i[2] + c))
       return lattices.unknown(lattice, i[0] + a, i[1] + b, i[2] + c);
     // LatticeView::inner_unknown without its divisions: the node's place in the cell is known.
@@ -161,6 +168,12 @@ struct CellNodes {
   }
   /// Where that node is.
   POISSON_HOST_DEVICE void place(LatticeElements const& elements, int a, int b, int c, double (&x)[3]) const {
+    if (elements.lattices.is_box()) {
+      int const in_cell[3] = {a, b, c};
+      for (int d = 0; d < 3; ++d)
+        x[d] = elements.lines[d][i[d] + in_cell[d]];
+      return;
+    }
     std::int64_t const m = elements.lattices.m, nodes = elements.lattices.nodes_of_lattice();
     double const* from = elements.node_points;
     if (from != nullptr)
@@ -177,11 +190,11 @@ struct CellNodes {
 /// points by unknown.
 [[nodiscard]] POISSON_HOST_DEVICE inline bool has_place(LatticeElements const& elements, std::int64_t unknown) {
   std::int64_t const on_rim = unknown - elements.lattices.n_inner();
-  return elements.node_points != nullptr || on_rim < 0 ||
+  return elements.node_points != nullptr || elements.lattices.is_box() || on_rim < 0 ||
          elements.lattices.copy_offsets[on_rim] < elements.lattices.copy_offsets[on_rim + 1];
 }
 
-/// Where the node of an unknown is. Precondition: there are points by unknown, or lists of copies; has_place().
+/// Where the node of an unknown is. Precondition: it is a box, or there are points by unknown, or lists of copies; has_place().
 struct NodePlace {
   double x[3];
   POISSON_HOST_DEVICE NodePlace(LatticeElements const& elements, std::int64_t unknown) {
@@ -191,6 +204,12 @@ struct NodePlace {
       return;
     }
     LatticeView const& lattices = elements.lattices;
+    if (lattices.is_box()) {
+      LatticeView::InBox const at = lattices.box_node(unknown);
+      for (int d = 0; d < 3; ++d)
+        x[d] = elements.lines[d][at.i[d]];
+      return;
+    }
     std::int64_t const on_rim = unknown - lattices.n_inner();
     LatticeView::Node node{};
     if (on_rim < 0) {

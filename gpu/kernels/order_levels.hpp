@@ -11,7 +11,7 @@ namespace poisson {
 
 /// Two levels of multigrid: elements of order p on the cells of lattices, and elements of order 1 on the same cells, whose nodes
 /// are the vertices (layout_of_vertices). `fixed`, by unknown on the rims of a level: 1 where there is a Dirichlet value. `owned`,
-/// by place on a rim of the fine level: 1 where this copy is the first one of its unknown.
+/// by place on a rim of the fine level: 1 where this copy is the first one of its unknown; null on a box.
 ///
 /// P evaluates trilinear functions at the Gauss-Lobatto points of the cells, which on faces that lattices share is the same from
 /// both sides; 0 in rows and columns of unknowns with Dirichlet values.
@@ -77,11 +77,45 @@ struct Kind {
   }
 };
 
+/// The part of lane `lane` of `lanes` in P^T r at a vertex of a box.
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE V restricted_in_box(OrderLevels const& levels, V const* r, std::int64_t vertex, int lane,
+                                                      int lanes) {
+  LatticeView const& fine = levels.fine;
+  LatticeView::InBox const node = levels.coarse.box_node(vertex);
+  std::int32_t const p = fine.order;
+  std::int32_t first[3], count[3];
+  for (int d = 0; d < 3; ++d) {
+    first[d] = node.i[d] == 0 ? 0 : 1 - p;
+    count[d] = p - first[d] - (node.i[d] == fine.box[d] ? p - 1 : 0);
+  }
+  V sum = 0;
+  auto const add = [&](std::int32_t dx, std::int32_t dy, std::int32_t dz) {
+    std::int64_t const at = fine.box_unknown(p * node.i[0] + dx, p * node.i[1] + dy, p * node.i[2] + dz);
+    if (levels.fixed_of_fine[at] != 0)
+      return;
+    auto const distance = [](std::int32_t d) { return d < 0 ? -d : d; };
+    sum += static_cast<V>(levels.weight[distance(dx)] * levels.weight[distance(dy)] * levels.weight[distance(dz)]) * r[at];
+  };
+  if (lanes == 1) {  // without divisions
+    for (std::int32_t z = first[2]; z < first[2] + count[2]; ++z)
+      for (std::int32_t y = first[1]; y < first[1] + count[1]; ++y)
+        for (std::int32_t x = first[0]; x < first[0] + count[0]; ++x)
+          add(x, y, z);
+    return sum;
+  }
+  for (std::int32_t number = lane; number < count[0] * count[1] * count[2]; number += lanes)
+    add(first[0] + number % count[0], first[1] + number / count[0] % count[1], first[2] + number / (count[0] * count[1]));
+  return sum;
+}
+
 /// The part of lane `lane` of `lanes` in P^T r at an unknown on the rims of the coarse level. Fine nodes that several lattices have
 /// count in the first one.
 template <class V>
 [[nodiscard]] POISSON_HOST_DEVICE V restricted(OrderLevels const& levels, V const* r, std::int64_t on_rim, int lane, int lanes) {
   LatticeView const &fine = levels.fine, &coarse = levels.coarse;
+  if (fine.is_box())
+    return restricted_in_box(levels, r, on_rim, lane, lanes);
   LatticeRim const rim = fine.rim(), rim_of_coarse = coarse.rim();
   std::int32_t const p = fine.order;
   V sum = 0;
@@ -124,16 +158,25 @@ template <class V>
   if (levels.fixed_of_fine[on_rim] != 0)
     return 0;
   LatticeView const &fine = levels.fine, &coarse = levels.coarse;
-  LatticeRim const rim = fine.rim();
-  std::int32_t const p = fine.order, place = fine.copies[fine.copy_offsets[on_rim]];
-  std::int64_t const lattice = place / rim.size();
-  LatticeRim::Node const node = rim.node(place % rim.size());
+  std::int32_t const p = fine.order;
+  std::int64_t lattice = 0;
+  LatticeRim::Node node{};  // of a box: among all of its nodes
+  if (fine.is_box()) {
+    LatticeView::InBox const in_box = fine.box_node(on_rim);
+    node = {in_box.i[0], in_box.i[1], in_box.i[2]};
+  } else {
+    LatticeRim const rim = fine.rim();
+    std::int32_t const place = fine.copies[fine.copy_offsets[on_rim]];
+    lattice = place / rim.size();
+    node = rim.node(place % rim.size());
+  }
   std::int32_t const dx = node.i % p, dy = node.j % p, dz = node.k % p;
   V sum = 0;
   for (std::int32_t z = 0; z <= (dz > 0 ? 1 : 0); ++z)
     for (std::int32_t y = 0; y <= (dy > 0 ? 1 : 0); ++y)
       for (std::int32_t x = 0; x <= (dx > 0 ? 1 : 0); ++x) {
-        std::int64_t const from = coarse.unknown(lattice, node.i / p + x, node.j / p + y, node.k / p + z);
+        std::int64_t const from = fine.is_box() ? coarse.box_unknown(node.i / p + x, node.j / p + y, node.k / p + z)
+                                                : coarse.unknown(lattice, node.i / p + x, node.j / p + y, node.k / p + z);
         auto const weight = [&](std::int32_t d, std::int32_t end) { return levels.weight[end != 0 ? p - d : d]; };
         sum += static_cast<V>(weight(dx, x) * weight(dy, y) * weight(dz, z)) * e[from];
       }

@@ -167,20 +167,24 @@ class OrderTransfer final : public PiecesTransfer<V, OrderLevelKernels<V>, Order
   using Base = PiecesTransfer<V, OrderLevelKernels<V>, OrderLevels>;
 
 public:
-  /// `fixed`: of fine unknowns on rims; `coarse_of`: see layout_of_vertices.
+  /// `fixed`: as LatticeProblem::fixed; `coarse_of`: see layout_of_vertices.
   OrderTransfer(Context& context, Communicator& ranks, LevelUnknowns const& level, LevelUnknowns const& next,
                 HostVector<std::uint8_t> const& fixed, std::vector<std::int32_t> const& coarse_of)
       : Base(context, ranks, level, next),
         fine_(context, level.lattices.layout),
         coarse_(context, next.lattices.layout),
         owned_(first_copies_of_own(context, level.lattices)),
-        fixed_of_fine_(context, std::span<std::uint8_t const>(fixed)) {
+        fixed_of_fine_(on_rims(context, level.lattices.layout, fixed)) {
     LatticeLayout const& layout = next.lattices.layout;
-    HostVector<std::uint8_t> of_coarse(static_cast<std::size_t>(layout.n_unknowns - layout.n_inner()));
+    HostVector<std::uint8_t> of_coarse;
+    if (layout.is_box())
+      of_coarse = vertices_at_surface(level.lattices.layout, fixed);
+    else
+      of_coarse.resize(static_cast<std::size_t>(layout.n_unknowns - layout.n_inner()));
     for (std::size_t i = 0; i < coarse_of.size(); ++i)
       if (coarse_of[i] >= 0)
         of_coarse[static_cast<std::size_t>(coarse_of[i] - layout.n_inner())] = fixed[i];
-    fixed_of_coarse_ = Array<std::uint8_t>(context, std::span<std::uint8_t const>(of_coarse));
+    fixed_of_coarse_ = on_rims(context, layout, of_coarse);
     OrderLevels levels = order_levels_of(fine_.view(), coarse_.view());
     levels.fixed_of_fine = fixed_of_fine_.data();
     levels.fixed_of_coarse = fixed_of_coarse_.data();

@@ -1503,7 +1503,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     if (cpu)
       setup = std::max(order_one.host + order_one.backend, later), setup_on_backend = 0;
     else
-      setup = std::max(order_one.host, number * n), setup_on_backend = std::max(order_one.backend, later);
+      setup = order_one.host, setup_on_backend = std::max(order_one.backend, later);
   } else if (multigrid && lattice_levels) {
     // Values of the finest level in single, and of the others, whose lattices have some more than an eighth of the nodes; of every
     // level the diagonal, three vectors and a mark. While they are made three vectors, and a diagonal in double.

@@ -109,7 +109,6 @@ LatticeProblem row_of_lattices(std::int32_t order, std::int32_t cells, std::int6
   problem.source = constant(1);
   std::int64_t const n_lattices = box.layout.n_lattices;
   problem.material.assign(static_cast<std::size_t>(n_lattices), 0);
-  problem.mass_face.assign(static_cast<std::size_t>(6 * n_lattices), -1);
   std::int64_t const m = box.layout.nodes();
   HostVector<double> coordinates(static_cast<std::size_t>(3 * m * m * m * n_lattices));
   double const h = 1 / static_cast<double>(m - 1);

@@ -37,7 +37,7 @@ def test_rates(poisson, order, format):
     assert math.log2(errors[0][1] / errors[1][1]) == pytest.approx(order, abs=0.25)
 
 
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("order", [1, 2, 3])
 def test_every_format_gives_the_same_solution(poisson, order):
     expected = run(poisson, QUIET + WAVES % (1, order), "matrix.format=csr", "solver.preconditioner=jacobi")
     for format in ["crs_t", "sell_c_sigma", "cod_sell", "matrix_free"] + (["half_cds"] if order == 1 else []):

@@ -50,6 +50,10 @@ CASES = {
                             FEW],
     "box of order 2, matrix_free": ["problem.mesh.cells=[30, 30, 30]", "problem.element.order=2", "matrix.format=matrix_free",
                                     FEW],
+    "box of order 3 with k": ["problem.mesh.cells=[20, 20, 20]", "problem.element.order=3", "problem.coefficient=1 + x", FEW],
+    "box of order 2 with regions": ["problem.mesh.cells=[32, 32, 32]", "problem.element.order=2", "matrix.format=matrix_free",
+                                    "problem.mesh.regions=[{name: die, where: z < 0.3}]",
+                                    "problem.coefficient={die: 100, default: 1}", FEW],
     "ball": [BALL.format(5), FEW],
     "ball, hdf": [BALL.format(5), "output.vtk.format=hdf", FEW],
     "ball, multigrid": [BALL.format(5), "solver.preconditioner=multigrid", "solver.tolerance=1e-6"],
@@ -124,6 +128,19 @@ def test_prediction_and_peak_agree(poisson, sets):
     # of threads' stacks a run touches differs by some MB, which is several percent of the arrays here.
     assert taken > 1.3 * program, "the case is too small to tell anything"
     assert 0.87 * (taken - program) <= peak - program <= 1.13 * (taken - program), told
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_a_device_needs_little_of_the_host_for_a_box(poisson, order):
+    n = 768 // order
+    config = poisson.write(PROBLEM)
+    sets = [f"problem.mesh.cells=[{n}, {n}, {n}]", f"problem.element.order={order}", "backend=cuda", "output.vtk.enabled=false",
+            "problem.source=1"]
+    text = poisson("check", config, *[word for s in sets for word in ("--set", s)]).stdout
+    unknowns = (n * order + 1) ** 3
+    assert predicted(text)[0] <= 0.6e9 + 0.1 * unknowns
+    device = re.search(r"device memory +about ([\d.]+) (\w+)", text).groups()
+    assert number_of_bytes(*device) <= 141e9  # of an H200
 
 
 def test_too_large_a_run_is_refused_with_figures(poisson):

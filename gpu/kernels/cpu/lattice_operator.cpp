@@ -98,6 +98,8 @@ private:
 
   /// Gradients become fluxes.
   DotSum<T> multiply(std::int64_t first, T* __restrict x, T* __restrict y, T* __restrict z) const {
+    if (a_.lattices.is_box())
+      return multiply_in_box(first, x, y, z);
     auto const place = LatticeTensors::in_batch(points(), first);
     Sum<T> dots[cells_at_once] = {};
     for (int q = 0; q < points(); ++q) {
@@ -125,6 +127,50 @@ private:
     return dot;
   }
 
+  DotSum<T> multiply_in_box(std::int64_t first, T* __restrict x, T* __restrict y, T* __restrict z) const {
+    CoefficientPlaces const& of_k = a_.box.k;
+    int const n1 = order_ + 1;
+    Real<T> factor[3][cells_at_once], scaled[3][cells_at_once];  // of k, and times k
+    std::int64_t cells[cells_at_once];
+    for (int lane = 0; lane < cells_at_once; ++lane) {
+      bool const exists = first + lane < a_.n_cells();
+      cells[lane] = exists ? first + lane : 0;
+      BoxCell const cell(a_, cells[lane]);
+      for (int c = 0; c < 3; ++c)
+        factor[c][lane] = exists ? static_cast<Real<T>>(cell.factor[c]) : 0;
+    }
+    auto const scale = [&](int q) {
+      for (int c = 0; c < 3; ++c)
+        for (int lane = 0; lane < cells_at_once; ++lane)
+          scaled[c][lane] = factor[c][lane] * static_cast<Real<T>>(tensors_[of_k.at(cells[lane], q, c)]);
+    };
+    scale(0);
+    Sum<T> dots[cells_at_once] = {};
+    for (int q = 0; q < points(); ++q) {
+      if (q > 0 && of_k.varies_in_cells())
+        scale(q);
+      auto const weight = static_cast<Real<T>>(a_.box.weight[q % n1] * a_.box.weight[q / n1 % n1] * a_.box.weight[q / (n1 * n1)]);
+#pragma omp simd
+      for (int lane = 0; lane < cells_at_once; ++lane) {
+        T const by_x = x[q * cells_at_once + lane], by_y = y[q * cells_at_once + lane], by_z = z[q * cells_at_once + lane];
+        Sum<T> of_x{}, of_y{}, of_z{};
+        of_x.add(weight * scaled[0][lane], by_x);
+        of_y.add(weight * scaled[1][lane], by_y);
+        of_z.add(weight * scaled[2][lane], by_z);
+        x[q * cells_at_once + lane] = of_x.value();
+        y[q * cells_at_once + lane] = of_y.value();
+        z[q * cells_at_once + lane] = of_z.value();
+        dots[lane].add(by_x, of_x.value());
+        dots[lane].add(by_y, of_y.value());
+        dots[lane].add(by_z, of_z.value());
+      }
+    }
+    DotSum<T> dot{};
+    for (Sum<T> const& of_lane : dots)
+      dot.add(of_lane.value(), T(1));
+    return dot;
+  }
+
   void load_nodes(std::int64_t first, T* u) const {
     LatticeView const& lattices = a_.lattices;
     std::int32_t const n = lattices.cells, m = lattices.m, p = lattices.order;
@@ -132,6 +178,10 @@ private:
     auto const count = static_cast<int>(std::min<std::int64_t>(cells_at_once, n_cells - first));
     if (count <= 0) {
       std::fill_n(u, points() * cells_at_once, T(0));
+      return;
+    }
+    if (lattices.is_box()) {
+      load_nodes_of_box(first, count, u);
       return;
     }
     Place const at = cell_place(a_, first);
@@ -160,6 +210,37 @@ private:
                   lane < count ? free_entry<T>(a_, x_, unknown_of(lattices, cells[lane], i, j, k)) : T(0);
         }
       }
+  }
+
+  void load_nodes_of_box(std::int64_t first, int count, T* u) const {
+    LatticeView const& lattices = a_.lattices;
+    std::int32_t const p = lattices.order;
+    std::int64_t const line = lattices.box_nodes(0), plane = line * lattices.box_nodes(1);
+    std::int64_t nodes[cells_at_once];  // the first ones of the cells
+    bool at_surface = false;
+    LatticeView::InBox cell = lattices.box_cell(first);
+    for (int lane = 0; lane < count; ++lane) {
+      nodes[lane] = lattices.box_unknown(p * cell.i[0], p * cell.i[1], p * cell.i[2]);
+      for (int d = 0; d < 3; ++d)
+        at_surface = at_surface || cell.i[d] == 0 || cell.i[d] == lattices.box[d] - 1;
+      for (int d = 0; d < 2 && ++cell.i[d] == lattices.box[d]; ++d) {  // the next cell
+        cell.i[d] = 0;
+        cell.i[2] += d;
+      }
+    }
+    int node = 0;
+    for (int k = 0; k <= order_; ++k)
+      for (int j = 0; j <= order_; ++j)
+        for (int i = 0; i <= order_; ++i, ++node) {
+          std::int64_t const shift = k * plane + j * line + i;
+          for (int lane = 0; lane < cells_at_once; ++lane) {
+            T& value = u[node * cells_at_once + lane];
+            if (lane >= count)
+              value = T(0);
+            else
+              value = at_surface ? free_entry<T>(a_, x_, nodes[lane] + shift) : load(x_, nodes[lane] + shift);
+          }
+        }
   }
 
   LatticeOperatorView const& a_;
@@ -286,6 +367,56 @@ void gather_inner(LatticeOperatorView const& a, ConstPointer<T> vectors, Row con
   }
 }
 
+/// Calls visit(unknown, sum) for the unknowns begin <= number < end of a box: what element vectors hold for them, in the order of
+/// gathered_on_rim.
+template <class T, class Visit>
+void gather_in_box(LatticeOperatorView const& a, ConstPointer<T> vectors, std::int64_t begin, std::int64_t end,
+                   Visit const& visit) {
+  LatticeView const& lattices = a.lattices;
+  std::int32_t const p = lattices.order, n1 = p + 1, n = lattices.box[0];
+  std::int64_t const stride = a.stride();
+  for (std::int64_t unknown = begin; unknown < end;) {
+    LatticeView::InBox const at = lattices.box_node(unknown);
+    std::int64_t const end_of_line = std::min(end, unknown - at.i[0] + lattices.box_nodes(0));
+    std::int64_t rows[4];  // of nodes of lines of cells: where those of the first cell begin
+    int n_rows = 0;
+    std::int32_t first[2], last[2];  // cells around the line of nodes, in y and z
+    for (int d = 0; d < 2; ++d) {
+      std::int32_t const own = at.i[d + 1] / p;
+      first[d] = own > 0 && own * p == at.i[d + 1] ? own - 1 : own;
+      last[d] = std::min(own, lattices.box[d + 1] - 1);
+    }
+    for (std::int32_t z = first[1]; z <= last[1]; ++z)
+      for (std::int32_t y = first[0]; y <= last[0]; ++y)
+        rows[n_rows++] = ((at.i[2] - p * z) * n1 + at.i[1] - p * y) * n1 * stride + (std::int64_t{z} * lattices.box[1] + y) * n;
+    std::int32_t cell = at.i[0] / p, i = at.i[0] - p * cell;
+    for (; unknown < end_of_line; ++unknown) {
+      T sum = 0;
+      for (int r = 0; r < n_rows; ++r) {
+        if (i == 0 && cell > 0)
+          sum = sum + load(vectors, rows[r] + p * stride + cell - 1);
+        if (cell < n)
+          sum = sum + load(vectors, rows[r] + i * stride + cell);
+      }
+      visit(unknown, sum);
+      if (++i == p) {
+        i = 0;
+        ++cell;
+      }
+    }
+  }
+}
+/// The same for unknowns on any rims.
+template <class T, class Visit>
+void gather_rims(LatticeOperatorView const& a, ConstPointer<T> vectors, std::int64_t begin, std::int64_t end, Visit const& visit) {
+  if (a.lattices.is_box()) {
+    gather_in_box<T>(a, vectors, begin, end, visit);
+    return;
+  }
+  for (std::int64_t i = begin; i < end; ++i)
+    visit(i, a.is_fixed(i) ? T(0) : gathered_on_rim<T>(a, vectors, i));
+}
+
 /// Calls rim(block, begin, end) for blocks of unknowns on rims.
 template <class T, class Block>
 void for_rim_blocks(LatticeOperatorView const& a, Block const& block) {
@@ -309,7 +440,8 @@ public:
   }
   void set(int node, int lane, DoubleDouble value) { arrays_[0].set(node, lane, value); }
   [[nodiscard]] DoubleDouble term(int node, int lane) const { return arrays_[0].get(node, lane); }
-  /// Gradients of what the nodes have, times the tensors, tested with all functions; tensor(q, lane) is that of a cell at a point.
+  /// Gradients of what the nodes have, times the tensors, tested with all functions; tensor(q, lane, d) sets that of a cell at a
+  /// point.
   template <class Tensor>
   void multiply(Tensor const& tensor) {
     auto& [u, v, by_x, by_y, by_z, w] = arrays_;
@@ -324,12 +456,12 @@ public:
     along<false, false>(step_z, values(), w, by_x);
     for (int q = 0; q < points_; ++q)
       for (int lane = 0; lane < accurate_lanes; ++lane) {
-        double const* const d = tensor(q, lane);
-        constexpr int next = LatticeTensors::cells_of_batch;
+        double d[6];
+        tensor(q, lane, d);
         DoubleDouble const x = by_x.get(q, lane), y = v.get(q, lane), z = by_z.get(q, lane);
-        by_x.set(q, lane, d[0] * x + d[3 * next] * y + d[4 * next] * z);
-        by_y.set(q, lane, d[3 * next] * x + d[next] * y + d[5 * next] * z);
-        by_z.set(q, lane, d[4 * next] * x + d[5 * next] * y + d[2 * next] * z);
+        by_x.set(q, lane, d[0] * x + d[3] * y + d[4] * z);
+        by_y.set(q, lane, d[3] * x + d[1] * y + d[5] * z);
+        by_z.set(q, lane, d[4] * x + d[5] * y + d[2] * z);
       }
     along<true, false>(step_z, values(), by_x, u);
     along<true, false>(step_y, values(), u, v);
@@ -450,9 +582,17 @@ public:
         constexpr int count = LatticeTensors::cells_of_batch;
         double sums[count] = {};
         for (int q = 0; q < points; ++q) {
-          double const* const tensor = a.values + (batch * points + q) * 6 * count;
           double w[6];
           diagonal_weights(tables.element, tables.derivative, node, q, w);
+          if (a.lattices.is_box()) {
+            for (int cell = 0; cell < count; ++cell) {
+              double tensor[6];
+              tensor_at(a, a.values, batch * count + cell, q, tensor);
+              sums[cell] += w[0] * tensor[0] + w[1] * tensor[1] + w[2] * tensor[2];
+            }
+            continue;
+          }
+          double const* const tensor = a.values + (batch * points + q) * 6 * count;
 #pragma omp simd
           for (int cell = 0; cell < count; ++cell)
             sums[cell] += w[0] * tensor[cell] + w[1] * tensor[count + cell] + w[2] * tensor[2 * count + cell] +
@@ -501,10 +641,7 @@ public:
           for (int node = 0; node < points; ++node)
             cells.set(node, lane, value_of(place, node % n1, node / n1 % n1, node / of_face));
         }
-        cells.multiply([&](int q, int lane) {
-          auto const tensors = LatticeTensors::in_batch(points, first + std::min(lane, count - 1));
-          return a.values + tensors.first + q * tensors.of_point;
-        });
+        cells.multiply([&](int q, int lane, double(&d)[6]) { tensor_at(a, a.values, first + std::min(lane, count - 1), q, d); });
         for (int node = 0; node < points; ++node)
           for (int lane = 0; lane < count; ++lane)
             store(scratch.vectors, node * stride + first + lane, cells.term(node, lane));
@@ -568,14 +705,15 @@ private:
     DotSum<T>* const of_rims = scratch.dots + scratch.n_runs + scratch.n_face_cells;
     for_rim_blocks<T>(a, [&](std::int64_t number, std::int64_t begin, std::int64_t end) {
       DotSum<T> of_block{};
-      for (std::int64_t i = begin; i < end; ++i)
-        if (a.is_fixed(i)) {
-          T const value = static_cast<Real<T>>(a.diagonal[i]) * load(x, i);
-          of_block.add(load(x, i), value);
-          row(i, value);
-        } else {
-          row(i, gathered_on_rim<T>(a, scratch.vectors, i));
+      gather_rims<T>(a, scratch.vectors, begin, end, [&](std::int64_t i, T sum) {
+        if (!a.is_fixed(i)) {
+          row(i, sum);
+          return;
         }
+        T const value = static_cast<Real<T>>(a.diagonal[i]) * load(x, i);
+        of_block.add(load(x, i), value);
+        row(i, value);
+      });
       of_rims[number] = of_block;
     });
     if (dot == nullptr)

@@ -26,11 +26,14 @@ static_assert(batch == 32);
 template <int p, class T>
 struct PlaneTables {
   Real<T> value[p + 1][p + 1], collocation[p + 1][p + 1];
+  Real<T> weight[p + 1];  ///< of points, on a box
 };
 template <int p, class T>
-PlaneTables<p, T> plane_tables() {
+PlaneTables<p, T> plane_tables(LatticeOperatorView const& a) {
   ElementTables const tables = element_tables(p);
   PlaneTables<p, T> result;
+  for (std::size_t q = 0; q <= p; ++q)
+    result.weight[q] = static_cast<Real<T>>(a.box.weight[q]);
   for (std::size_t q = 0; q <= p; ++q)
     for (std::size_t a = 0; a <= p; ++a) {
       result.value[q][a] = static_cast<Real<T>>(tables.value[q][a]);
@@ -52,6 +55,22 @@ template <int p, class T>
 __device__ __forceinline__ void load_plane(LatticeOperatorView const& a, bool exists, Place const& cell, int c, T const* x,
                                            T (&values)[p + 1][p + 1]) {
   LatticeView const& lattices = a.lattices;
+  if (lattices.is_box()) {
+    LatticeView::InBox const at = lattices.box_cell(cell.lattice);
+    auto const nx = static_cast<std::int32_t>(lattices.box_nodes(0));
+    auto const first = static_cast<std::int32_t>(lattices.box_unknown(p * at.i[0], p * at.i[1], p * at.i[2] + c));
+    bool const at_surface =
+        a.fixed != nullptr && (at.i[0] == 0 || at.i[0] == lattices.box[0] - 1 || at.i[1] == 0 || at.i[1] == lattices.box[1] - 1 ||
+                               at.i[2] == 0 || at.i[2] == lattices.box[2] - 1);
+#pragma unroll
+    for (int j = 0; j <= p; ++j)
+#pragma unroll
+      for (int i = 0; i <= p; ++i) {
+        std::int32_t const unknown = first + j * nx + i;
+        values[j][i] = exists && !(at_surface && a.fixed[unknown] != 0) ? cuda::load_constant(x, unknown) : T(0);
+      }
+    return;
+  }
   std::int32_t const n = lattices.cells, m = lattices.m, inner = m - 2, cx = cell.i[0], cy = cell.i[1], cz = cell.i[2];
   std::int32_t const first = cell.lattice * (inner * inner * inner), z = cz - (c == 0 ? 1 : 0);
   std::int32_t const* const kinds = lattices.kind_first + (c == p ? 0 : c) * p * p;
@@ -121,8 +140,9 @@ __device__ __forceinline__ void prefetch_to_l2(void const* from, unsigned bytes)
 #endif
 }
 
-/// Bytes of a point, in double: 48 for its tensor and 8 written; x, once from memory, and by neighbouring cells from caches.
-template <int p, class T>
+/// Bytes of a point, in double: 48 for its tensor and 8 written; x, once from memory, and by neighbouring cells from caches. On a
+/// box a component of k in place of the tensor where k varies in cells.
+template <int p, class T, bool in_box>
 __global__ void __launch_bounds__(Planes<p, T>::threads, Planes<p, T>::blocks_at_once)
     planes_kernel(__grid_constant__ LatticeOperatorView const a, __grid_constant__ PlaneTables<p, T> const tables,
                   T const* __restrict__ tensors, T const* __restrict__ x, T* __restrict__ vectors, T* __restrict__ partial,
@@ -139,7 +159,7 @@ __global__ void __launch_bounds__(Planes<p, T>::threads, Planes<p, T>::blocks_at
   // Tensors at points (x, own, z): the first planes in z now, the others while those are used.
   T const* const own_tensors = tensors + std::int64_t{blockIdx.x} * points * of_point + own * n1 * of_point;
   auto const prefetch = [&](int begin, int end) {
-    if (lane >= begin && lane < end)
+    if (!in_box && lane >= begin && lane < end)
       prefetch_to_l2(own_tensors + lane * plane * of_point, n1 * of_point * sizeof(T));
   };
   prefetch(0, n1 / 2);
@@ -180,30 +200,65 @@ __global__ void __launch_bounds__(Planes<p, T>::threads, Planes<p, T>::blocks_at
     for (int i = 0; i < n1; ++i)
       sums[k][i] = 0;
   DotSum<T> dot{};
+  T factor[3] = {0, 0, 0};
+  T const* own_k = tensors;
+  if constexpr (in_box) {
+    BoxCell const in_common(a, exists ? cell : 0);
+#pragma unroll
+    for (int c = 0; c < 3; ++c)
+      factor[c] = exists ? static_cast<T>(in_common.factor[c]) : T(0);
+    own_k += a.box.k.at(exists ? cell : 0, 0, 0);
+  }
 #pragma unroll
   for (int k = 0; k < n1; ++k)
 #pragma unroll
     for (int i = 0; i < n1; ++i) {
-      T const* const d = own_tensors + (k * plane + i) * of_point + lane;
-      T const xx = __ldcs(d), yy = __ldcs(d + batch), zz = __ldcs(d + 2 * batch), xy = __ldcs(d + 3 * batch),
-              xz = __ldcs(d + 4 * batch), yz = __ldcs(d + 5 * batch);
-      Sum<T> by_x{}, by_z{}, of_x{}, of_y{}, of_z{};
+      if constexpr (in_box) {
+        T const* const k_x = own_k + ((k * n1 + own) * n1 + i) * a.box.k.of_point;
+        T const weight = tables.weight[i] * tables.weight[own] * tables.weight[k];
+        T const first = __ldg(k_x);
+        bool const isotropic = a.box.k.of_component == 0;
+        T const xx = weight * (factor[0] * first),
+                yy = weight * (factor[1] * (isotropic ? first : __ldg(k_x + a.box.k.of_component))),
+                zz = weight * (factor[2] * (isotropic ? first : __ldg(k_x + 2 * a.box.k.of_component)));
+        Sum<T> by_x{}, by_z{};
 #pragma unroll
-      for (int r = 0; r < n1; ++r) {
-        by_x.add(tables.collocation[i][r], u[k][r]);
-        by_z.add(tables.collocation[k][r], u[r][i]);
-      }
-      of_x.add(xx, by_x.value()), of_x.add(xy, by_y[k][i]), of_x.add(xz, by_z.value());
-      of_y.add(xy, by_x.value()), of_y.add(yy, by_y[k][i]), of_y.add(yz, by_z.value());
-      of_z.add(xz, by_x.value()), of_z.add(yz, by_y[k][i]), of_z.add(zz, by_z.value());
-      dot.add(by_x.value(), of_x.value());
-      dot.add(by_y[k][i], of_y.value());
-      dot.add(by_z.value(), of_z.value());
-      by_y[k][i] = of_y.value();
+        for (int r = 0; r < n1; ++r) {
+          by_x.add(tables.collocation[i][r], u[k][r]);
+          by_z.add(tables.collocation[k][r], u[r][i]);
+        }
+        T const of_x = xx * by_x.value(), of_y = yy * by_y[k][i], of_z = zz * by_z.value();
+        dot.add(by_x.value(), of_x);
+        dot.add(by_y[k][i], of_y);
+        dot.add(by_z.value(), of_z);
+        by_y[k][i] = of_y;
 #pragma unroll
-      for (int r = 0; r < n1; ++r) {
-        sums[k][r] = fma(tables.collocation[i][r], of_x.value(), sums[k][r]);
-        sums[r][i] = fma(tables.collocation[k][r], of_z.value(), sums[r][i]);
+        for (int r = 0; r < n1; ++r) {
+          sums[k][r] = fma(tables.collocation[i][r], of_x, sums[k][r]);
+          sums[r][i] = fma(tables.collocation[k][r], of_z, sums[r][i]);
+        }
+      } else {
+        T const* const d = own_tensors + (k * plane + i) * of_point + lane;
+        T const xx = __ldcs(d), yy = __ldcs(d + batch), zz = __ldcs(d + 2 * batch), xy = __ldcs(d + 3 * batch),
+                xz = __ldcs(d + 4 * batch), yz = __ldcs(d + 5 * batch);
+        Sum<T> by_x{}, by_z{}, of_x{}, of_y{}, of_z{};
+#pragma unroll
+        for (int r = 0; r < n1; ++r) {
+          by_x.add(tables.collocation[i][r], u[k][r]);
+          by_z.add(tables.collocation[k][r], u[r][i]);
+        }
+        of_x.add(xx, by_x.value()), of_x.add(xy, by_y[k][i]), of_x.add(xz, by_z.value());
+        of_y.add(xy, by_x.value()), of_y.add(yy, by_y[k][i]), of_y.add(yz, by_z.value());
+        of_z.add(xz, by_x.value()), of_z.add(yz, by_y[k][i]), of_z.add(zz, by_z.value());
+        dot.add(by_x.value(), of_x.value());
+        dot.add(by_y[k][i], of_y.value());
+        dot.add(by_z.value(), of_z.value());
+        by_y[k][i] = of_y.value();
+#pragma unroll
+        for (int r = 0; r < n1; ++r) {
+          sums[k][r] = fma(tables.collocation[i][r], of_x.value(), sums[k][r]);
+          sums[r][i] = fma(tables.collocation[k][r], of_z.value(), sums[r][i]);
+        }
       }
     }
   contract<true, true>(tables.value, sums);
@@ -302,9 +357,9 @@ __global__ void __launch_bounds__(threads)
       by_y.add(static_cast<Real<T>>(collocation[qy * n1 + r]), v[(q + (r - qy) * n1) * cells + lane]);
       by_z.add(static_cast<Real<T>>(collocation[qz * n1 + r]), v[(q + (r - qz) * n1 * n1) * cells + lane]);
     }
-    auto const place = LatticeTensors::in_batch(points, first + lane);
-    Stored const* const d = tensors + place.first + q * place.of_point;
-    auto const entry = [&](int c) { return static_cast<Real<T>>(d[c * batch]); };
+    double tensor[6];
+    tensor_at(a, tensors, first + lane, q, tensor);
+    auto const entry = [&](int c) { return static_cast<Real<T>>(tensor[c]); };
     of_x.add(entry(0), by_x.value()), of_x.add(entry(3), by_y.value()), of_x.add(entry(4), by_z.value());
     of_y.add(entry(3), by_x.value()), of_y.add(entry(1), by_y.value()), of_y.add(entry(5), by_z.value());
     of_z.add(entry(4), by_x.value()), of_z.add(entry(5), by_y.value()), of_z.add(entry(2), by_z.value());
@@ -458,15 +513,14 @@ __global__ void __launch_bounds__(threads)
   int const node = static_cast<int>(t % of_batch / batch);
   if (cell >= a.n_cells())
     return;
-  auto const place = LatticeTensors::in_batch(points, cell);
   double sum = 0;
   for (int q = 0; q < points; ++q) {
-    double weights[6];
+    double weights[6], tensor[6];
     diagonal_weights(tables.element, tables.derivative, node, q, weights);
-    double const* const d = a.values + place.first + q * place.of_point;
+    tensor_at(a, a.values, cell, q, tensor);
 #pragma unroll
     for (int c = 0; c < 6; ++c)
-      sum += weights[c] * d[c * batch];
+      sum += weights[c] * tensor[c];
   }
   vectors[node * a.stride() + cell] = sum;
 }
@@ -536,11 +590,12 @@ __global__ void __launch_bounds__(residual_threads)
   for (int node = static_cast<int>(threadIdx.x); node < points; node += residual_threads)
     values[node] = x(a, place, node % n1, node / n1 % n1, node / (n1 * n1));
   __syncthreads();
-  auto const tensors = LatticeTensors::in_batch(points, cell);
   for (int q = static_cast<int>(threadIdx.x); q < points; q += residual_threads) {
+    double tensor[6];
+    tensor_at(a, a.values, cell, q, tensor);
     DoubleDouble flux[3];
     accurate_flux(
-        tables, q, a.values + tensors.first + q * tensors.of_point, [&](int node) { return values[node]; }, flux);
+        tables, q, tensor, [&](int node) { return values[node]; }, flux);
     for (int d = 0; d < 3; ++d)
       fluxes[d * points + q] = flux[d];
   }
@@ -666,10 +721,17 @@ private:
 
   template <int p>
   void launch_planes(ConstPointer<T> x, Scratch<T> const& scratch, std::int32_t const* stop) const {
+    if (a_.lattices.is_box())
+      launch_planes<p>(planes_kernel<p, T, true>, x, scratch, stop);
+    else
+      launch_planes<p>(planes_kernel<p, T, false>, x, scratch, stop);
+  }
+  template <int p, class Kernel>
+  void launch_planes(Kernel* kernel, ConstPointer<T> x, Scratch<T> const& scratch, std::int32_t const* stop) const {
     using P = Planes<p, T>;
-    allow_shared_memory(planes_kernel<p, T>, P::shared_bytes);
-    planes_kernel<p, T><<<static_cast<unsigned>(a_.stride() / batch), P::threads, P::shared_bytes, device_.stream()>>>(
-        a_, plane_tables<p, T>(), tensors_, x, scratch.vectors, scratch.partial, stop);
+    allow_shared_memory(kernel, P::shared_bytes);
+    kernel<<<static_cast<unsigned>(a_.stride() / batch), P::threads, P::shared_bytes, device_.stream()>>>(
+        a_, plane_tables<p, T>(a_), tensors_, x, scratch.vectors, scratch.partial, stop);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
   void make_vectors(ConstPointer<T> x, Scratch<T> const& scratch, std::int32_t const* stop) const {

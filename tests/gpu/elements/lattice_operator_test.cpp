@@ -40,7 +40,9 @@ std::string name_of(LatticeMesh const& c) {
   for (std::int64_t const n : c.lattices)
     name += std::to_string(n) + " x ";
   return name + "lattices of " + std::to_string(c.cells) + " cells of order " + std::to_string(c.order) +
-         (c.all_on_rim ? ", all in tables" : "");
+         (c.tensor_grid  ? ", in a box"
+          : c.all_on_rim ? ", all in tables"
+                         : "");
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ protected:
   void check(LatticeMesh const& c) {
     SCOPED_TRACE(name_of(c));
     LatticeReference const expected(c);
-    LatticeSystem const system(*this->context, expected.problem, Format::matrix_free);
+    LatticeSystem const system(*this->context, expected.asked(), Format::matrix_free);
     CsrMatrix const csr = expected.csr();
     check_system(expected, csr, system);
     auto const& matrix = static_cast<LatticeOperator const&>(system.matrix());
@@ -235,11 +237,48 @@ TYPED_TEST(LatticeOperatorOn, AllNodesInTables) {
     }
 }
 
+TYPED_TEST(LatticeOperatorOn, InBox) {
+  for (std::int32_t order = 1; order <= 5; ++order)
+    for (bool const dirichlet : {true, false}) {
+      LatticeMesh mesh = mesh_of({11, 3, 4}, 1, order, false);
+      if (order > 2)
+        mesh.lattices = dirichlet ? std::array<std::int64_t, 3>{5, 1, 2} : std::array<std::int64_t, 3>{1, 3, 2};
+      mesh.all_on_rim = mesh.tensor_grid = true;
+      mesh.dirichlet = dirichlet;
+      this->check(mesh);
+      mesh.robin = false;  // one material of a constant
+      mesh.k = {{constant(3)}};
+      this->check(mesh);
+      mesh.k = {{constant(3), constant(2), constant(0.5)}, {constant(7)}};
+      this->check(mesh);
+    }
+}
+
+/// The nodes at the surface of a box by loops over all nodes.
+TEST(BoxSurfaceTest, NumbersNodesInOrder) {
+  for (std::array<std::int64_t, 3> const& n : {std::array<std::int64_t, 3>{2, 2, 2}, {2, 3, 4}, {5, 2, 3}, {4, 5, 2}, {5, 4, 6}}) {
+    BoxSurface const surface{{n[0], n[1], n[2]}};
+    std::int64_t place = 0;
+    for (std::int64_t node = 0; node < n[0] * n[1] * n[2]; ++node) {
+      std::int64_t const i = node % n[0], j = node / n[0] % n[1], k = node / (n[0] * n[1]);
+      bool const inside = i > 0 && i + 1 < n[0] && j > 0 && j + 1 < n[1] && k > 0 && k + 1 < n[2];
+      ASSERT_EQ(surface.place(node), inside ? -1 : place);
+      if (!inside) {
+        ASSERT_EQ(surface.node(place), node);
+        ++place;
+      }
+    }
+    ASSERT_EQ(surface.size(), place);
+  }
+}
+
 TYPED_TEST(LatticeOperatorOn, InSinglePrecision) {
-  for (std::int32_t const order : {1, 2, 3, 4, 5}) {
-    LatticeMesh const mesh = mesh_of({2, 1, 1}, 2, order, true);
+  for (std::int32_t const kind : {1, 2, 3, 4, 5, -1, -2, -3, -4, -5}) {  // orders; negative: in a box
+    std::int32_t const order = std::abs(kind);
+    LatticeMesh mesh = kind > 0 ? mesh_of({2, 1, 1}, 2, order, true) : mesh_of({3, 2, 2}, 1, order, false);
+    mesh.all_on_rim = mesh.tensor_grid = kind < 0;
     LatticeReference const expected(mesh);
-    LatticeSystem const system(*this->context, expected.problem, Format::matrix_free);
+    LatticeSystem const system(*this->context, expected.asked(), Format::matrix_free);
     auto const matrix = static_cast<LatticeOperator const&>(system.matrix()).in_single();
     EXPECT_EQ(matrix->precision(), MatrixPrecision::single);
     EXPECT_LT(matrix->bytes(), system.matrix().bytes());

@@ -5,6 +5,7 @@
 #include "tests/gpu/elements/functions.hpp"
 #include "tests/gpu/lattices.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -25,6 +26,7 @@ struct LatticeMesh {
   bool dirichlet = true, robin = true;
   std::int32_t order = 1;
   bool isoparametric = false, all_on_rim = false;
+  bool tensor_grid = false;  ///< with all_on_rim: nodes are moved by planes, so that cells are a box (LatticeReference::in_box)
 };
 
 /// Such a mesh as a problem, and its system: dense element matrices, by a loop over cells, in a map of rows.
@@ -34,14 +36,16 @@ struct LatticeReference {
   std::vector<std::map<std::int64_t, double>> rows;
   std::vector<double> rhs, integrals;
   double volume = 0;
+  bool tensor_grid = false;
 
   explicit LatticeReference(LatticeMesh const& c)
       : box(test::make_lattice_box(c.lattices, c.cells, c.order, c.all_on_rim)),
         gauss(gauss_quadrature(c.order + 1)),
         lobatto(lobatto_quadrature(c.order + 1)) {
+    tensor_grid = c.tensor_grid;
     problem.layout = box.layout;
     problem.isoparametric = c.isoparametric;
-    place_nodes();
+    place_nodes(c.tensor_grid);
     for (auto const& coefficient : c.k) {
       problem.coefficients.emplace_back();
       for (Data const& component : coefficient)
@@ -63,6 +67,39 @@ struct LatticeReference {
     add_faces();
     eliminate();
   }
+
+  /// The same problem on a box without tables. Precondition: the mesh is a tensor grid.
+  [[nodiscard]] LatticeProblem in_box() const {
+    LatticeProblem result = problem;
+    result.layout = layout_of_box(box.lattices, box.layout.order);
+    result.coordinates = std::make_shared<HostVector<double> const>();
+    std::int64_t const n1 = box.layout.nodes();
+    for (std::size_t d = 0; d < 3; ++d) {
+      std::int64_t step = 1;  // from one cell to the next in this direction
+      for (std::size_t e = 0; e < d; ++e)
+        step *= box.lattices[e];
+      for (std::int64_t i = 0; i < box.nodes[d]; ++i) {
+        std::int64_t const cell = std::min(i / (n1 - 1), box.lattices[d] - 1), in_cell = i - cell * (n1 - 1);
+        std::array<std::int64_t, 3> node{};
+        node[d] = in_cell;
+        result.lines[d].push_back(this->node(step * cell, node[0], node[1], node[2])[d]);
+      }
+    }
+    auto const n = static_cast<std::size_t>(result.layout.n_on_boundary());
+    result.fixed.resize(n);
+    result.fixed_value.resize(n);
+    result.rim_load.resize(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      auto const unknown = static_cast<std::size_t>(result.layout.on_boundary(static_cast<std::int64_t>(i)));
+      result.fixed[i] = problem.fixed[unknown];
+      result.fixed_value[i] = problem.fixed_value[unknown];
+      result.rim_load[i] = problem.rim_load[unknown];
+    }
+    return result;
+  }
+
+  /// What is asked of gpu/elements: on a tensor grid the problem without tables.
+  [[nodiscard]] LatticeProblem asked() const { return tensor_grid ? in_box() : problem; }
 
   [[nodiscard]] bool is_fixed(std::int64_t unknown_number) const {
     std::int64_t const i = unknown_number - box.layout.n_inner();
@@ -121,7 +158,7 @@ private:
     return x;
   }
 
-  void place_nodes() {
+  void place_nodes(bool by_planes) {
     std::int64_t const m = box.layout.nodes(), p = box.layout.order;
     HostVector<double> coordinates(static_cast<std::size_t>(3 * m * m * m * box.layout.n_lattices));
     for (std::int64_t l = 0; l < box.layout.n_lattices; ++l)
@@ -132,10 +169,21 @@ private:
         random.discard(3);
         std::array<std::int64_t, 3> const index{node_of_box % box.nodes[0], node_of_box / box.nodes[0] % box.nodes[1],
                                                 node_of_box / (box.nodes[0] * box.nodes[1])};
-        for (std::size_t d = 0; d < 3; ++d)
+        for (std::size_t d = 0; d < 3; ++d) {
+          double at = static_cast<double>(index[d] / p) + lobatto.point[index[d] % p];
+          if (by_planes) {  // vertices, between which nodes are the points of Gauss and Lobatto
+            auto const vertex = [d](std::int64_t number) {
+              auto const x = static_cast<double>(number);
+              return 0.3 + x + 0.05 * static_cast<double>(d + 1) * x * x;
+            };
+            double const low = vertex(index[d] / p);
+            at = low + lobatto.point[index[d] % p] * (vertex(index[d] / p + 1) - low);
+          } else {
+            at += shift(random) / static_cast<double>(p * p);
+          }
           coordinates[(3 * static_cast<std::size_t>(l) + d) * static_cast<std::size_t>(m * m * m) + static_cast<std::size_t>(i)] =
-              (static_cast<double>(index[d] / p) + lobatto.point[index[d] % p] + shift(random) / static_cast<double>(p * p)) /
-              static_cast<double>(box.layout.cells);
+              at / static_cast<double>(box.layout.cells);
+        }
       }
     problem.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
   }
@@ -146,8 +194,6 @@ private:
     problem.fixed.assign(n_rim, 0);
     problem.fixed_value.assign(n_rim, 0.0);
     problem.rim_load.assign(n_rim, 0.0);
-    problem.mass_face.assign(static_cast<std::size_t>(6 * box.layout.n_lattices), -1);
-    std::int32_t n_faces = 0;
     for (std::int64_t l = 0; l < box.layout.n_lattices; ++l) {
       std::array<std::int64_t, 3> const at{l % c.lattices[0], l / c.lattices[0] % c.lattices[1],
                                            l / (c.lattices[0] * c.lattices[1])};
@@ -169,7 +215,7 @@ private:
             }
           }
         if (c.robin && (face == 1 || face == 4)) {
-          problem.mass_face[static_cast<std::size_t>(6 * l + face)] = n_faces++;
+          problem.mass_faces.push_back(static_cast<std::int32_t>(6 * l + face));
           for (std::int64_t i = 0; i < (c.order + 1) * (c.order + 1) * n * n; ++i)
             problem.face_mass.push_back(0.1 + 0.01 * static_cast<double>(i % 13));
         }
@@ -261,9 +307,10 @@ private:
     };
     for (std::int64_t l = 0; l < box.layout.n_lattices; ++l)
       for (int face = 0; face < 6; ++face) {
-        std::int32_t const number = problem.mass_face[static_cast<std::size_t>(6 * l + face)];
-        if (number < 0)
+        auto const found = std::find(problem.mass_faces.begin(), problem.mass_faces.end(), static_cast<std::int32_t>(6 * l + face));
+        if (found == problem.mass_faces.end())
           continue;
+        auto const number = found - problem.mass_faces.begin();
         int const d = face / 2, u = (d + 1) % 3, v = (d + 2) % 3;
         for (std::int64_t cell = 0; cell < n * n; ++cell) {
           std::vector<std::int32_t> dofs;

@@ -32,10 +32,14 @@ struct LatticeCase {
   std::int32_t cells = 2, order = 1;
   bool isoparametric = false, all_on_rim = false;
   int materials = 1;
+  bool tensor_grid = false;  ///< with all_on_rim: a box without tables
 
   [[nodiscard]] std::string text() const {
     return "order " + std::to_string(order) + ", " + std::to_string(cells) + " cells, " + std::to_string(materials) + " materials" +
-           (isoparametric ? ", curved" : "") + (all_on_rim ? ", all on rims" : "");
+           (isoparametric ? ", curved" : "") +
+           (tensor_grid  ? ", in a box"
+            : all_on_rim ? ", all on rims"
+                         : "");
   }
 };
 
@@ -48,6 +52,9 @@ std::vector<LatticeCase> cases() {
       result.push_back({{2, 1, 1}, order < 3 ? 3 : 2, order, curved, false, 1});
       result.push_back({{2, 2, 1}, 2, order, curved, false, 3});
       result.push_back({{3, 2, 1}, 1, order, curved, true, 2});
+      if (!curved)
+        for (int const materials : {1, 2})
+          result.push_back({{3, 2, 4}, 1, order, curved, true, materials, true});
     }
   result.push_back({{1, 2, 1}, 8, 1, false, false, 2});  // more cells than a batch or a block of groups has
   result.push_back({{1, 1, 1}, 1, 8, true, true, 1});
@@ -67,11 +74,19 @@ struct Mesh {
         std::int64_t const node = box.node(l, i % m, i / m % m, i / (m * m));
         std::array<std::int64_t, 3> const index{node % box.nodes[0], node / box.nodes[0] % box.nodes[1],
                                                 node / (box.nodes[0] * box.nodes[1])};
-        for (std::size_t d = 0; d < 3; ++d)
+        for (std::size_t d = 0; d < 3; ++d) {
+          // Vertices of a tensor grid are not equally far from each other.
+          auto const vertex = [&](std::int64_t number) {
+            auto const x = static_cast<double>(number);
+            return c.tensor_grid ? x + 0.1 * static_cast<double>(d) * x * x : x;
+          };
+          double const low = vertex(index[d] / p), high = vertex(index[d] / p + 1);
+          double at = low + lobatto[static_cast<std::size_t>(index[d] % p)] * (high - low);
+          if (!c.tensor_grid)
+            at += 0.1 / static_cast<double>(p * p) * std::sin(static_cast<double>(7 * node + static_cast<std::int64_t>(d)));
           coordinates[(3 * static_cast<std::size_t>(l) + d) * static_cast<std::size_t>(m * m * m) + static_cast<std::size_t>(i)] =
-              (static_cast<double>(index[d] / p) + lobatto[static_cast<std::size_t>(index[d] % p)] +
-               0.1 / static_cast<double>(p * p) * std::sin(static_cast<double>(7 * node + static_cast<std::int64_t>(d)))) /
-              static_cast<double>(c.cells);
+              at / static_cast<double>(c.cells);
+        }
       }
     for (std::int64_t l = 0; l < box.layout.n_lattices; ++l)
       material.push_back(static_cast<std::int32_t>(l * 7 % c.materials));
@@ -83,7 +98,15 @@ struct Mesh {
     result.layout = box.layout;
     std::vector<Point> points(static_cast<std::size_t>(n()));
     for_nodes([&](std::int32_t unknown, Point const& x) { points[static_cast<std::size_t>(unknown)] = x; });
-    result.point = [points](std::int64_t unknown) { return points[static_cast<std::size_t>(unknown)]; };
+    if (asked.tensor_grid) {
+      result.layout = layout_of_box(box.lattices, asked.order);
+      std::size_t step = 1;  // from one node to the next in a direction
+      for (std::size_t d = 0; d < 3; step *= static_cast<std::size_t>(box.nodes[d++]))
+        for (std::int64_t i = 0; i < box.nodes[d]; ++i)
+          result.lines[d].push_back(points[step * static_cast<std::size_t>(i)][d]);
+    } else {
+      result.point = [points](std::int64_t unknown) { return points[static_cast<std::size_t>(unknown)]; };
+    }
     for (auto const& of : k) {
       result.coefficients.emplace_back();
       for (Data const& component : of)

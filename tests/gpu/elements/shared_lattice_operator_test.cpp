@@ -69,8 +69,6 @@ LatticeProblem part_of(LatticeProblem const& whole, test::ShareOfBox const& shar
   part.source = whole.source;
   std::int64_t const m = part.layout.nodes(), of_lattice = 3 * m * m * m, n = part.layout.cells, p1 = part.layout.order + 1,
                      of_face = n * n * p1 * p1;
-  part.mass_face.assign(6 * share.own.size(), -1);
-  std::int32_t n_faces = 0;
   HostVector<double> coordinates;
   for (std::size_t l = 0; l < share.own.size(); ++l) {
     std::int64_t const of = share.own[l];
@@ -78,8 +76,11 @@ LatticeProblem part_of(LatticeProblem const& whole, test::ShareOfBox const& shar
                        whole.coordinates->begin() + (of + 1) * of_lattice);
     part.material.push_back(whole.material[static_cast<std::size_t>(of)]);
     for (std::size_t face = 0; face < 6; ++face)
-      if (std::int32_t const number = whole.mass_face[6 * static_cast<std::size_t>(of) + face]; number >= 0) {
-        part.mass_face[6 * l + face] = n_faces++;
+      if (auto const found = std::find(whole.mass_faces.begin(), whole.mass_faces.end(),
+                                       static_cast<std::int32_t>(6 * static_cast<std::size_t>(of) + face));
+          found != whole.mass_faces.end()) {
+        std::int64_t const number = found - whole.mass_faces.begin();
+        part.mass_faces.push_back(static_cast<std::int32_t>(6 * l + face));
         part.face_mass.insert(part.face_mass.end(), whole.face_mass.begin() + number * of_face,
                               whole.face_mass.begin() + (number + 1) * of_face);
       }

@@ -33,7 +33,10 @@ LatticeMesh two_materials(std::int32_t order, std::array<std::int64_t, 3> const&
 std::string text_of(LatticeMesh const& mesh) {
   return "order " + std::to_string(mesh.order) + ", " + std::to_string(mesh.lattices[0]) + " x " +
          std::to_string(mesh.lattices[1]) + " x " + std::to_string(mesh.lattices[2]) + " lattices of " +
-         std::to_string(mesh.cells) + " cells" + (mesh.all_on_rim ? ", all in tables" : "");
+         std::to_string(mesh.cells) + " cells" +
+         (mesh.tensor_grid  ? ", in a box"
+          : mesh.all_on_rim ? ", all in tables"
+                            : "");
 }
 
 /// A matrix of that order in csr or another format, beside the problem that it is of.
@@ -50,7 +53,7 @@ class OrderMultigrid : public OnBackend<B::value> {
 protected:
   std::unique_ptr<Matrix> matrix_of(OfOrder const& of, Format format) {
     if (format == Format::matrix_free)
-      return LatticeSystem(*this->context, of.reference.problem, format).take_matrix();
+      return LatticeSystem(*this->context, of.reference.asked(), format).take_matrix();
     return make_matrix(format, of.csr, *this->context);
   }
 
@@ -65,7 +68,7 @@ protected:
     }
     options.preconditioner = PreconditionerKind::multigrid;
     options.element_order = of.reference.problem.layout.order;
-    options.order_one = [&] { return make_order_one(*this->context, LoweredProblem(of.reference.problem)); };
+    options.order_one = [&] { return make_order_one(*this->context, LoweredProblem(of.reference.asked())); };
     SolverResult result = solve(*matrix, b, x, options);
     EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
     // Tables of matrix_free and the reference are rounded apart.
@@ -95,6 +98,25 @@ TEST(LayoutOfVertices, IsThatOfABoxWithOrderOne) {
         EXPECT_TRUE(std::ranges::equal(coarse.copies, expected.layout.copies));
         EXPECT_TRUE(std::ranges::equal(coarse.copy_offsets, expected.layout.copy_offsets));
       }
+}
+
+TEST(LayoutOfVertices, OfABoxWithoutTables) {
+  LatticeLayout const coarse = layout_of_vertices(layout_of_box({2, 3, 4}, 3).view());
+  EXPECT_EQ(coarse.box, (std::array<std::int32_t, 3>{2, 3, 4}));
+  EXPECT_EQ(coarse.order, 1);
+  EXPECT_EQ(coarse.n_unknowns, 60);
+  EXPECT_EQ(coarse.rim_unknowns.size(), 0U);
+}
+
+TEST(WithOrderOne, KeepsVerticesOfABox) {
+  LatticeMesh mesh = two_materials(3, {2, 3, 2}, 1);
+  mesh.all_on_rim = mesh.tensor_grid = true;
+  LatticeReference const of(mesh);
+  LatticeProblem const lowered = with_order_one(of.in_box()), expected = with_order_one(of.problem);
+  EXPECT_EQ(lowered.lines[1].size(), 4U);
+  for (std::int64_t i = 0; i < lowered.layout.n_on_boundary(); ++i)
+    EXPECT_EQ(lowered.fixed[static_cast<std::size_t>(i)], expected.fixed[static_cast<std::size_t>(lowered.layout.on_boundary(i))]);
+  EXPECT_EQ(lowered.mass_faces, expected.mass_faces);
 }
 
 TEST(WithOrderOne, KeepsVerticesConditionsAndWeights) {
@@ -127,20 +149,22 @@ TEST(WithOrderOne, KeepsVerticesConditionsAndWeights) {
 
 // P evaluates trilinear functions at the nodes, and P^T is its transpose; both are 0 at Dirichlet values.
 TYPED_TEST(OrderMultigrid, Transfers) {
-  for (bool const all_on_rim : {false, true})
+  for (int const kind : {0, 1, 2})  // lattices, cells in tables, cells of a box
     for (std::int32_t const order : {2, 3, 5}) {
+      bool const all_on_rim = kind > 0;
       LatticeMesh mesh =
           two_materials(order, all_on_rim ? std::array<std::int64_t, 3>{2, 2, 1} : std::array<std::int64_t, 3>{2, 1, 1},
                         all_on_rim   ? 1
                         : order == 2 ? 4
                                      : 3);
       mesh.all_on_rim = all_on_rim;
+      mesh.tensor_grid = kind == 2;
       SCOPED_TRACE(text_of(mesh));
       OfOrder const of(mesh);
       auto const matrix = this->matrix_of(of, Format::csr);
       PreconditionerOptions options;
       auto const hierarchy =
-          order_hierarchy<double>(*matrix, make_order_one(*this->context, LoweredProblem(of.reference.problem)), options);
+          order_hierarchy<double>(*matrix, make_order_one(*this->context, LoweredProblem(of.reference.asked())), options);
       ASSERT_EQ(hierarchy.failure, "");
       ASSERT_GE(hierarchy.levels.size(), 2U);
       auto const &fine = hierarchy.levels[0], &coarse = hierarchy.levels[1];
@@ -228,6 +252,12 @@ TYPED_TEST(OrderMultigrid, ConditionsAndMeshes) {
   LatticeMesh mesh = two_materials(2, {3, 3, 2}, 1);
   mesh.all_on_rim = true;
   EXPECT_LE(this->solve_case(OfOrder(mesh), Format::matrix_free).iterations, 16);
+  mesh = two_materials(3, {3, 2, 3}, 1);
+  mesh.all_on_rim = mesh.tensor_grid = true;
+  for (bool const dirichlet : {true, false}) {
+    mesh.dirichlet = dirichlet;
+    EXPECT_LE(this->solve_case(OfOrder(mesh), Format::matrix_free).iterations, 20);
+  }
   mesh = two_materials(2, {1, 1, 1}, 4);
   mesh.isoparametric = true;
   EXPECT_LE(this->solve_case(OfOrder(mesh), Format::cod_sell).iterations, 16);
