@@ -90,10 +90,12 @@ Keys<RunConfig> keys_of_solver() {
       key<RunConfig>("matrix.base_candidates", Integer{0, 64}, POISSON_MEMBER(matrix.base_candidates), "columns",
                      "cod_sell: leading columns of a row that its distances may count from; 0 takes log2 of its length, and one."),
       section<RunConfig>("solver", "How the system is solved."),
-      key<RunConfig>(
-          "solver.method", MethodChoice{}, POISSON_MEMBER(solver), "",
-          "Krylov method: cg for symmetric positive definite matrices, bicgstab for any; auto takes cg where the matrix may be "
-          "symmetric positive definite, and bicgstab where it is not, or where cg finds that it is not."),
+      key<RunConfig>("solver.method", MethodChoice{}, POISSON_MEMBER(solver), "",
+                     "Krylov method: cg for symmetric positive definite matrices, minres for symmetric ones, bicgstab and gmres "
+                     "(restarted after 30 "
+                     "iterations) for any; auto takes cg where the matrix may be symmetric positive definite, and bicgstab where "
+                     "it is not, or "
+                     "where cg finds that it is not."),
       key<RunConfig>(
           "solver.precision", Choice<Precision>{}, POISSON_MEMBER(solver.precision), "",
           "Arithmetic of the solver. refined: iterations in double, the solution and its residual in double_double; mixed: the "
@@ -130,7 +132,7 @@ Keys<RunConfig> keys_of_solver() {
                      "The solver gives up after so many iterations."),
       section<RunConfig>("solver.multigrid", "Details of multigrid; the defaults are good."),
       key<RunConfig>("solver.multigrid.cycle", Choice<MultigridCycle>{}, POISSON_MEMBER(solver.multigrid.cycle), "",
-                     "Visits of the coarser levels: v one; w two; f a v-cycle after the first, for bicgstab only."),
+                     "Visits of the coarser levels: v one; w two; f a v-cycle after the first, for bicgstab and gmres only."),
       key<RunConfig>("solver.multigrid.smoother", Choice<MultigridSmoother>{}, POISSON_MEMBER(solver.multigrid.smoother), "",
                      "Chebyshev's polynomial of the fourth kind of the given degree, or as many steps of damped Jacobi."),
       key<RunConfig>("solver.multigrid.degree", Integer{1, 10}, POISSON_MEMBER(solver.multigrid.degree), "",
@@ -152,7 +154,8 @@ void check_solver(YamlNode const& root, RunConfig const& config) {
   check_initial(root, config);
   if (config.solver.multigrid.cycle == MultigridCycle::f && needs_symmetry(config.solver.method))
     reject(locate_path(root, "solver.multigrid.cycle").origin, "solver.multigrid.cycle",
-           "found 'f', which is not symmetric, and cg needs that; take v or w, or the method bicgstab");
+           "found 'f', which is not symmetric, and " + std::string(name_of(config.solver.method)) +
+               " needs that; take v or w, or the method bicgstab or gmres");
 }
 
 }  // namespace poisson::app::schema

@@ -42,9 +42,9 @@ public:
     inverse_diagonal_.download(diagonal);
     auto const bad = std::find_if(diagonal.begin(), diagonal.end(), [&](double d) { return positive ? !(d > 0) : d == 0; });
     if (bad != diagonal.end())
-      failure_ = std::string("the jacobi preconditioner ") + (positive ? "of cg needs a positive" : "needs a non-zero") +
+      failure_ = std::string("the jacobi preconditioner ") + (positive ? "of cg and minres needs a positive" : "needs a non-zero") +
                  " diagonal, and " + row_text(bad - diagonal.begin()) + " has " + number(*bad) +
-                 (positive ? ": the matrix is not positive definite; try the method bicgstab"
+                 (positive ? ": the matrix is not positive definite; try the method bicgstab, or minres without preconditioner"
                            : "; try ilu0 with a diagonal shift, or no preconditioner");
     kernels_for<VectorKernels<double>>(context_).invert(context_, a.n_rows(), inverse_diagonal_.data());
   }

@@ -390,7 +390,8 @@ template <class V>
 std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
   Context& context = a.context();
   if (options.multigrid.cycle == MultigridCycle::f && options.positive)
-    throw InputError("the f-cycle of multigrid is not symmetric, which cg needs; use the cycle v or w, or the method bicgstab");
+    throw InputError("the f-cycle of multigrid is not symmetric, which cg and minres need; use the cycle v or w, or the method "
+                     "bicgstab or gmres");
   if (auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a); of_rank != nullptr) {
     RankBlocks const* const blocks = options.nested_spaces ? nullptr : options.blocks.get();
     auto hierarchy =

@@ -65,7 +65,7 @@ public:
   };
   /// `begin`, and `iterate`, of 1 to most_columns methods at once, this one the first of them. They are of one kind, on the same
   /// operator and preconditioner, with a right-hand side each. Each does what it does alone; cg reads matrix and preconditioner
-  /// once for all where these can, and bicgstab takes one method after another.
+  /// once for all where these can, and the others take one method after another.
   virtual void begin_together(std::span<KrylovMethod* const> methods, std::span<Beginning const> beginnings) {
     for (std::size_t j = 0; j < methods.size(); ++j)
       methods[j]->begin(beginnings[j].control, beginnings[j].fresh);
@@ -74,6 +74,10 @@ public:
     for (KrylovMethod* const method : methods)
       method->iterate();
   }
+  /// Whether x stays behind the iterations until `finish`. Then what an iteration enqueues also depends on those before.
+  [[nodiscard]] virtual bool x_lags() const { return false; }
+  /// Enqueues what brings x to the last iteration. After it only `begin` goes on.
+  virtual void finish() {}
   [[nodiscard]] virtual IterationControl control() = 0;
   /// Relative residuals of the last iterations, history_capacity of them: that of iteration i at i % history_capacity.
   virtual void history(std::span<double> recent) = 0;
@@ -131,7 +135,7 @@ public:
   [[nodiscard]] bool has_ranks() const { return ranks_ != nullptr; }
 
 private:
-  static constexpr std::int64_t largest_n_sums = 5;
+  static constexpr std::int64_t largest_n_sums = 32;
   Context& context_;
   RankSum<T>* ranks_;
   Array<Scalars> scalars_;
@@ -147,9 +151,21 @@ template <class T>
 /// products and five passes over vectors; see kernels/bicgstab.hpp for their bytes.
 template <class T>
 [[nodiscard]] std::unique_ptr<KrylovMethod<T>> make_bicgstab(KrylovSystem<T> const& system);
+/// GMRES (Saad, Schultz 1986), restarted after gmres_restart iterations, with right preconditioning, so that its residuals are
+/// those of the system, and none is larger than the one before. An iteration is a product and four passes, of which three read all
+/// vectors of the basis; see kernels/gmres.hpp for their bytes.
+template <class T>
+[[nodiscard]] std::unique_ptr<KrylovMethod<T>> make_gmres(KrylovSystem<T> const& system);
+/// MINRES (Paige, Saunders 1975) for symmetric operators, indefinite ones too, and symmetric positive definite preconditioners. It
+/// makes the norm of r least that the preconditioner defines, ||r|| where there is none; residuals told are ||r||. An iteration is
+/// a product and two passes, and a third with a preconditioner that is not diagonal; see kernels/minres.hpp for their bytes.
+template <class T>
+[[nodiscard]] std::unique_ptr<KrylovMethod<T>> make_minres(KrylovSystem<T> const& system);
 
 /// Number of vectors of T that the methods allocate besides x and r, without those of the preconditioner.
 [[nodiscard]] std::int64_t cg_vectors(PreconditionerForm preconditioner);
 [[nodiscard]] std::int64_t bicgstab_vectors(PreconditionerForm preconditioner);
+[[nodiscard]] std::int64_t gmres_vectors(PreconditionerForm preconditioner);
+[[nodiscard]] std::int64_t minres_vectors(PreconditionerForm preconditioner);
 
 }  // namespace poisson

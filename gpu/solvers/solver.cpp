@@ -50,7 +50,9 @@ struct MethodEntry {
 
 constexpr std::array method_entries{
     MethodEntry{Method::cg, &make_cg<double>, &make_cg<DoubleDouble>, &cg_vectors},
-    MethodEntry{Method::bicgstab, &make_bicgstab<double>, &make_bicgstab<DoubleDouble>, &bicgstab_vectors}};
+    MethodEntry{Method::bicgstab, &make_bicgstab<double>, &make_bicgstab<DoubleDouble>, &bicgstab_vectors},
+    MethodEntry{Method::gmres, &make_gmres<double>, &make_gmres<DoubleDouble>, &gmres_vectors},
+    MethodEntry{Method::minres, &make_minres<double>, &make_minres<DoubleDouble>, &minres_vectors}};
 static_assert(method_entries.size() == Names<Method>::values.size(), "every method has its row");
 
 MethodEntry const& entry_of(Method method) {
@@ -396,7 +398,9 @@ public:
       cycles.push_back(std::make_unique<Cycles<T>>(*solve, a, preconditioner.get()));
       runs.push_back(cycles.back().get());
     }
-    return run_together<T>(runs, first.context_, first.options_.ranks.get().is_alone() && first.n_ <= rows_worth_graph);
+    return run_together<T>(runs, first.context_,
+                           first.options_.ranks.get().is_alone() && first.n_ <= rows_worth_graph &&
+                               !runs.front()->method().x_lags());
   }
 
   /// ||b - A x|| / ||b||.
@@ -601,7 +605,8 @@ private:
         result_.history.push_back(recent[i % history_capacity]);
       result_.iterations = control_.iteration;
       result_.residual_recursive = result_.history.back();
-      if (control_.stop == 0 && control_.norm < kept_.norm && control_.iteration >= kept_.iteration + iterations_between_copies) {
+      if (!method_->x_lags() && control_.stop == 0 && control_.norm < kept_.norm &&
+          control_.iteration >= kept_.iteration + iterations_between_copies) {
         solve_.template keep<T>(system_.x, kept_);
         kept_.norm = control_.norm;
         kept_.iteration = control_.iteration;
@@ -613,6 +618,7 @@ private:
     std::int64_t iterations_of_cycle() const override { return control_.iteration - first_iteration_; }
 
     std::optional<Outcome> end_cycle() override {
+      method_->finish();
       if (!interrupted_)
         result_.residual_recursive = result_.history.back();
       auto const bytes = static_cast<double>(method_->bytes_per_iteration());
@@ -1084,7 +1090,7 @@ public:
         nearest = residual_;
       }
       // Where cg itself meets a negative curvature no other preconditioner helps.
-      bool const indefinite = outcome.status == SolverStatus::breakdown && needs_symmetry(plan[i].method) &&
+      bool const indefinite = outcome.status == SolverStatus::breakdown && plan[i].method == Method::cg &&
                               entry_of(plan[i].kind).form != PreconditionerForm::general;
       if (ends)
         break;

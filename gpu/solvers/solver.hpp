@@ -19,14 +19,16 @@
 
 namespace poisson {
 
-enum class Method { cg, bicgstab };
+enum class Method { cg, bicgstab, gmres, minres };
 template <>
 struct Names<Method> {
-  static constexpr std::array<Named<Method>, 2> values{{{Method::cg, "cg"}, {Method::bicgstab, "bicgstab"}}};
+  static constexpr std::array<Named<Method>, 4> values{
+      {{Method::cg, "cg"}, {Method::bicgstab, "bicgstab"}, {Method::gmres, "gmres"}, {Method::minres, "minres"}}};
 };
-/// Whether the method is for symmetric positive definite matrices and preconditioners only.
+/// Whether the method is for symmetric matrices and symmetric positive definite preconditioners only; the matrix of cg has to be
+/// positive definite, too.
 [[nodiscard]] constexpr bool needs_symmetry(Method method) {
-  return method == Method::cg;
+  return method == Method::cg || method == Method::minres;
 }
 
 [[nodiscard]] constexpr int products_per_iteration(Method method) {

@@ -140,7 +140,7 @@ VALID = ["problem: {mesh: {boundaries: [{name: left, where: \"x < 0.1\"}]}, boun
          "problem: {mesh: {generator: hyper_shell, arguments: [[0, 0, 0], 0.5, 1.0, 6, true]}}", "output: {directory: 2026}"]
 INVALID = {"solver: {tolerence: 1}": ".solver.tolerence is unknown", "solvers: {}": ".solvers is unknown",
            "solver: {tolerance: 0}": "exclusiveMinimum", "solver: {tolerance: \"1e-9\"}": ".solver.tolerance",
-           "solver: {method: gmres}": "none of", "solver: {method: null}": "none of", "matrix: {slice_size: 3}": "none of",
+           "solver: {method: qmr}": "none of", "solver: {method: null}": "none of", "matrix: {slice_size: 3}": "none of",
            "problem: {mesh: {cells: [1, 2]}}": "minItems", "problem: {mesh: {cells: [1, 2, 0]}}": "cells[2]",
            "problem: {mesh: {extent: [1, 1, 0]}}": "extent[2]", "problem: {element: {order: 9}}": "maximum",
            "problem: {element: {order: 1.5}}": ".order", "problem: {coefficient: {iron: [1, 2]}}": "coefficient",
@@ -208,7 +208,7 @@ def test_it_has_every_key_with_type_default_and_description(poisson, schema):
         else:
             assert key["default"] == ([] if path in ("analysis.svd", "output.pictures") else value), path
             assert errors(key, key["default"], schema) == [], path
-    assert keys["solver.tolerance"]["default"] == 1e-12 and keys["solver.method"]["enum"] == ["cg", "bicgstab", "auto"]
+    assert keys["solver.tolerance"]["default"] == 1e-12 and keys["solver.method"]["enum"] == ["cg", "bicgstab", "gmres", "minres", "auto"]
     entry = keys["problem.boundary"]["items"]
     assert set(entry["properties"]) == {"ids", "names", "type", "value", "alpha"} and entry["required"] == ["type"]
     axes = set(schema["properties"]["sweep"]["properties"]) - {"mode", "zip", "product", "when", "sample", "until", "greedy", "time_limit"}

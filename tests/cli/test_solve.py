@@ -337,16 +337,34 @@ def test_indefinite_is_a_breakdown_with_its_reason(poisson):
 
 @pytest.mark.parametrize("preconditioner", ["none", "jacobi", "ilu0"])
 @pytest.mark.parametrize("precision", ["double", "double_double", "refined", "mixed"])
-def test_unsymmetric_by_bicgstab(poisson, precision, preconditioner):
+@pytest.mark.parametrize("method", ["bicgstab", "gmres"])
+def test_unsymmetric_by_bicgstab_and_gmres(poisson, method, precision, preconditioner):
     a = laplacian(12) + np.diag(np.full(143, 0.3), 1)
     poisson.write(general(a), "a.mtx")
-    poisson("solve", "--matrix", "a.mtx", "--output", "out", "--set", "solver.method=bicgstab", "--set",
+    poisson("solve", "--matrix", "a.mtx", "--output", "out", "--set", f"solver.method={method}", "--set",
             f"solver.precision={precision}", "--set", f"solver.preconditioner={preconditioner}")
     r = poisson.record()
     assert r["status"] == "converged" and r["solver"]["residual_true"] < 2.1e-12
-    assert [r["solver"][key] for key in ("method", "precision", "preconditioner")] == ["bicgstab", precision, preconditioner]
+    assert [r["solver"][key] for key in ("method", "precision", "preconditioner")] == [method, precision, preconditioner]
     assert np.allclose(solution(poisson), np.linalg.solve(a, np.ones(144)), rtol=1e-10, atol=0)
     assert (poisson.directory / "out/solution_low.mtx").exists() == (precision != "double")
+
+
+@pytest.mark.parametrize("precision", ["double", "double_double", "refined", "mixed"])
+def test_indefinite_by_minres(poisson, precision):
+    a = laplacian(12) - 0.7 * np.eye(144)
+    assert np.linalg.eigvalsh(a)[0] < 0
+    poisson.write(general(a), "a.mtx")
+    poisson("solve", "--matrix", "a.mtx", "--output", "out", "--set", "solver.method=minres", "--set", f"solver.precision={precision}",
+            "--set", "solver.preconditioner=none")
+    r = poisson.record()
+    assert r["status"] == "converged" and r["solver"]["method"] == "minres" and r["solver"]["residual_true"] < 2.1e-12
+    assert np.allclose(solution(poisson), np.linalg.solve(a, np.ones(144)), rtol=1e-9, atol=1e-11)
+
+
+def test_minres_refuses_what_is_unsymmetric(poisson):
+    poisson.write(general(np.array([[2.0, 1], [0, 2]])), "u.mtx")
+    fails(poisson, "--matrix", "u.mtx", "--output", "out", "--set", "solver.method=minres", has=["minres needs a symmetric matrix", "solver.method"])
 
 
 @pytest.mark.parametrize("preconditioner", ["none", "jacobi", "ic0"])
@@ -392,7 +410,7 @@ def test_unsymmetric_is_refused_with_the_entry(poisson):
     other = fails(poisson, "--matrix", "u.mtx", "--output", "out", "--set", "solver.tolerance=1e-8")
     assert "error: solver.method: cg " in other, "a setting that is not to blame is not named"
     methods = poisson("solve", "--matrix", "u.mtx", "--set", "solver.method=x", code=1).stderr
-    others = [m for m in methods.split("llowed: ")[-1].strip().split(", ") if m != "cg"]
+    others = [m for m in methods.split("llowed: ")[-1].strip().split(", ") if m not in ("cg", "minres")]
     assert others and all(m in text for m in others)
     fails(poisson, "--matrix", "u.mtx", "--output", "out", "--set", "solver.method=bicgstab", "--set", "solver.preconditioner=ic0",
           has=["solver.preconditioner: ic0 needs a symmetric matrix", "0.25 in row 1, column 2", "=none or jacobi or ilu0 or multigrid"])

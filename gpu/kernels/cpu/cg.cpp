@@ -13,17 +13,9 @@ class CpuCg final : public CgKernels<T> {
 public:
   void begin(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
              double* history, T* local) const override {
-    T sum_inverse_diagonal = 0;
-    if (inverse_diagonal != nullptr)
-      sum_inverse_diagonal = cpu::sum_blocks(context, n, n, [=](std::int64_t first, std::int64_t last) {
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::int64_t i = first; i < last; ++i)
-          sum += inverse_diagonal[i];
-        return sum;
-      });
+    T const sum_inverse_diagonal = cpu::sum_of_diagonal(context, n, inverse_diagonal);
     auto const [sum_r, sum_rr, sum_dr, sum_drr] =
-        residual_sums(context, n, inverse_diagonal, [=](std::int64_t i) { return load(r, i); });
+        cpu::residual_sums<T>(context, n, inverse_diagonal, [=](std::int64_t i) { return load(r, i); });
     cpu::finish_pass(CgPass::begin, scalars, std::array{sum_r, sum_rr, sum_dr, sum_drr, sum_inverse_diagonal}, history, local);
   }
 
@@ -39,7 +31,7 @@ public:
     }
     T const alpha = scalars->rz / scalars->dot;
     T const mean = scalars->mean_r;
-    auto const sums = residual_sums(context, n, inverse_diagonal, [=](std::int64_t i) {
+    auto const sums = cpu::residual_sums<T>(context, n, inverse_diagonal, [=](std::int64_t i) {
       T const ri = multiply_add(-alpha, load(q, i), load(r, i) - mean);
       store(r, i, ri);
       return ri;
@@ -51,16 +43,7 @@ public:
                 T* local) const override {
     if (scalars->control.stop != 0)
       return;
-    auto const sums = cpu::sum_arrays<T, 2>(context, n, cpu::vector_pass_work<T>(n), [=](std::int64_t first, std::int64_t last) {
-      T sum_z = 0, sum_rz = 0;
-#pragma omp simd reduction(+ : sum_z, sum_rz)
-      for (std::int64_t i = first; i < last; ++i) {
-        sum_z += load(z, i);
-        sum_rz += load(r, i) * load(z, i);
-      }
-      return std::array{sum_z, sum_rz};
-    });
-    cpu::finish_pass(CgPass::reduce_z, scalars, sums, nullptr, local);
+    cpu::finish_pass(CgPass::reduce_z, scalars, cpu::sums_of_z<T>(context, n, r, z), nullptr, local);
   }
 
   void direction(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
@@ -96,33 +79,6 @@ public:
 
   void scalar_step(Context&, CgPass pass, CgScalars<T>* scalars, T const* sums, double* history) const override {
     scalar_step_of(pass, *scalars, sums, history);
-  }
-
-private:
-  /// The sums of CgSums over what value(i) returns, which is called once for every i.
-  template <class Value>
-  static std::array<T, 4> residual_sums(Context& context, std::int64_t n, double const* inverse_diagonal, Value const& value) {
-    return cpu::sum_arrays<T, 4>(context, n, cpu::vector_pass_work<T>(n), [=](std::int64_t first, std::int64_t last) {
-      T sum_r = 0, sum_rr = 0, sum_dr = 0, sum_drr = 0;
-      if (inverse_diagonal == nullptr) {
-#pragma omp simd reduction(+ : sum_r, sum_rr)
-        for (std::int64_t i = first; i < last; ++i) {
-          T const ri = value(i);
-          sum_r += ri;
-          sum_rr += ri * ri;
-        }
-      } else {
-#pragma omp simd reduction(+ : sum_r, sum_rr, sum_dr, sum_drr)
-        for (std::int64_t i = first; i < last; ++i) {
-          T const ri = value(i), dr = inverse_diagonal[i] * ri;
-          sum_r += ri;
-          sum_rr += ri * ri;
-          sum_dr += dr;
-          sum_drr += dr * ri;
-        }
-      }
-      return std::array{sum_r, sum_rr, sum_dr, sum_drr};
-    });
   }
 };
 

@@ -37,4 +37,58 @@ void finish_pass(Pass pass, Scalars* scalars, std::array<T, count> const& sums, 
     scalar_step_of(pass, *scalars, sums.data(), history);
 }
 
+/// The sums of CgSums (kernels/cg.hpp) over what value(i) returns, which is called once for every i. `inverse_diagonal` may be
+/// null.
+template <class T, class Value>
+[[nodiscard]] std::array<T, 4> residual_sums(Context& context, std::int64_t n, double const* inverse_diagonal, Value const& value) {
+  return sum_arrays<T, 4>(context, n, vector_pass_work<T>(n), [=](std::int64_t first, std::int64_t last) {
+    T sum_r = 0, sum_rr = 0, sum_dr = 0, sum_drr = 0;
+    if (inverse_diagonal == nullptr) {
+#pragma omp simd reduction(+ : sum_r, sum_rr)
+      for (std::int64_t i = first; i < last; ++i) {
+        T const ri = value(i);
+        sum_r += ri;
+        sum_rr += ri * ri;
+      }
+    } else {
+#pragma omp simd reduction(+ : sum_r, sum_rr, sum_dr, sum_drr)
+      for (std::int64_t i = first; i < last; ++i) {
+        T const ri = value(i), dr = inverse_diagonal[i] * ri;
+        sum_r += ri;
+        sum_rr += ri * ri;
+        sum_dr += dr;
+        sum_drr += dr * ri;
+      }
+    }
+    return std::array{sum_r, sum_rr, sum_dr, sum_drr};
+  });
+}
+
+/// The sums of z and of r z.
+template <class T>
+[[nodiscard]] std::array<T, 2> sums_of_z(Context& context, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z) {
+  return sum_arrays<T, 2>(context, n, vector_pass_work<T>(n), [=](std::int64_t first, std::int64_t last) {
+    T sum_z = 0, sum_rz = 0;
+#pragma omp simd reduction(+ : sum_z, sum_rz)
+    for (std::int64_t i = first; i < last; ++i) {
+      sum_z += load(z, i);
+      sum_rz += load(r, i) * load(z, i);
+    }
+    return std::array{sum_z, sum_rz};
+  });
+}
+
+/// The sum of 1 / m_ii of a diagonal preconditioner; 0 where that is null.
+[[nodiscard]] inline double sum_of_diagonal(Context& context, std::int64_t n, double const* inverse_diagonal) {
+  if (inverse_diagonal == nullptr)
+    return 0;
+  return sum_blocks(context, n, n, [=](std::int64_t first, std::int64_t last) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t i = first; i < last; ++i)
+      sum += inverse_diagonal[i];
+    return sum;
+  });
+}
+
 }  // namespace poisson::cpu

@@ -128,11 +128,6 @@ __global__ void __launch_bounds__(pass_threads)
 }
 
 template <class T>
-__global__ void scalar_step_kernel(BicgstabPass pass, BicgstabScalars<T>* s, T const* sums, double* history) {
-  scalar_step_of(pass, *s, sums, history);
-}
-
-template <class T>
 class CudaBicgstab final : public BicgstabKernels<T> {
 public:
   void begin(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, Pointer<T> shadow, bool fresh,
@@ -171,8 +166,7 @@ public:
 
   void scalar_step(Context& context, BicgstabPass pass, BicgstabScalars<T>* scalars, T const* sums,
                    double* history) const override {
-    scalar_step_kernel<T><<<1, 1, 0, cuda::of(context).stream()>>>(pass, scalars, sums, history);
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    cuda::launch_scalar_step(context, pass, scalars, sums, history);
   }
 
 private:

@@ -6,29 +6,13 @@ namespace poisson {
 
 namespace {
 
-using cuda::Pair, cuda::Reduction, cuda::pass_threads;
-
-template <class T>
-struct Sums {
-  DotSum<T> r{}, rr{}, dr{}, drr{};
-
-  template <bool jacobi>
-  __device__ void add(T value, double const* __restrict__ inverse_diagonal, std::int64_t i) {
-    cuda::add_number(r, value);
-    rr.add(value, value);
-    if constexpr (jacobi) {
-      T const scaled = __ldg(inverse_diagonal + i) * value;
-      cuda::add_number(dr, scaled);
-      drr.add(scaled, value);
-    }
-  }
-};
+using cuda::Pair, cuda::Reduction, cuda::ResidualSums, cuda::pass_threads;
 
 template <class T, bool jacobi>
 __global__ void __launch_bounds__(pass_threads)
     begin_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, double const* __restrict__ inverse_diagonal, double* history,
                  T* local, Reduction<T> reduction) {
-  Sums<T> sums;
+  ResidualSums<T> sums;
   double sum_d = 0;
   for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1)) {
     sums.template add<jacobi>(load(r, i), inverse_diagonal, i);
@@ -56,7 +40,7 @@ __global__ void __launch_bounds__(pass_threads)
     return;
   }
   T const alpha = s->rz / dot, mean = s->mean_r;
-  Sums<T> sums;
+  ResidualSums<T> sums;
   for (std::int64_t i = cuda::first_item(2); i < n; i += cuda::item_stride(2)) {
     if (i + 1 < n) {
       Pair<T> const qi = cuda::load_pair_once(q, i);
@@ -89,21 +73,6 @@ __global__ void __launch_bounds__(pass_threads)
         cg_advance(*s, alpha, CgSums<T>{total[0], total[1], T(0), T(0)}, history);
     }
   }
-}
-
-template <class T>
-__global__ void __launch_bounds__(pass_threads)
-    reduce_z_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z, T* local, Reduction<T> reduction) {
-  if (s->control.stop != 0)
-    return;
-  DotSum<T> sum_z{}, rz{};
-  for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1)) {
-    T const zi = load(z, i);
-    cuda::add_number(sum_z, zi);
-    rz.add(load(r, i), zi);
-  }
-  T total[2] = {sum_z.value(), rz.value()};
-  cuda::finish_pass(total, reduction, local, [&] { cg_set_z_sums(*s, total[0], total[1]); });
 }
 
 enum class ZFrom { residual, diagonal, stored };
@@ -159,11 +128,6 @@ __global__ void __launch_bounds__(pass_threads)
 }
 
 template <class T>
-__global__ void scalar_step_kernel(CgPass pass, CgScalars<T>* s, T const* sums, double* history) {
-  scalar_step_of(pass, *s, sums, history);
-}
-
-template <class T>
 class CudaCg final : public CgKernels<T> {
 public:
   void begin(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
@@ -180,7 +144,8 @@ public:
 
   void reduce_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z,
                 T* local) const override {
-    cuda::launch_pass<T>(reduce_z_kernel<T>, context, n, 2, scalars, n, r, z, local);
+    auto const kernel = cuda::reduce_z_kernel<T, CgScalars<T>, CgPass>;
+    cuda::launch_pass<T>(kernel, context, n, 2, CgPass::reduce_z, scalars, n, r, z, local);
   }
 
   void direction(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
@@ -192,8 +157,7 @@ public:
   }
 
   void scalar_step(Context& context, CgPass pass, CgScalars<T>* scalars, T const* sums, double* history) const override {
-    scalar_step_kernel<T><<<1, 1, 0, cuda::of(context).stream()>>>(pass, scalars, sums, history);
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    cuda::launch_scalar_step(context, pass, scalars, sums, history);
   }
 };
 

@@ -87,6 +87,23 @@ __device__ inline void add_number(DotSum<DoubleDouble>& sum, DoubleDouble v) {
   sum.add(DotSum<DoubleDouble>{v.hi, v.lo});
 }
 
+/// The sums of CgSums (kernels/cg.hpp); jacobi: those with the diagonal as well.
+template <class T>
+struct ResidualSums {
+  DotSum<T> r{}, rr{}, dr{}, drr{};
+
+  template <bool jacobi>
+  __device__ void add(T value, double const* __restrict__ inverse_diagonal, std::int64_t i) {
+    add_number(r, value);
+    rr.add(value, value);
+    if constexpr (jacobi) {
+      T const scaled = __ldg(inverse_diagonal + i) * value;
+      add_number(dr, scaled);
+      drr.add(scaled, value);
+    }
+  }
+};
+
 /// First of the items that a thread takes in turns, and how far it is to the next, with `items` neighbours at once.
 [[nodiscard]] __device__ inline std::int64_t first_item(int items) {
   return items * (std::int64_t{blockIdx.x} * pass_threads + threadIdx.x);
@@ -101,6 +118,33 @@ void launch_pass(void (*kernel)(Parameters...), Context& context, std::int64_t n
   auto& device = of(context);
   unsigned const blocks = reduction_blocks(device, n);
   kernel<<<blocks, pass_threads, 0, device.stream()>>>(arguments..., reduction<T>(device, blocks, sums));
+  POISSON_CUDA_CHECK(cudaGetLastError());
+}
+
+/// Sums of z and of r z, then their scalar step.
+template <class T, class Scalars, class Pass>
+__global__ void __launch_bounds__(pass_threads)
+    reduce_z_kernel(Pass pass, Scalars* s, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z, T* local, Reduction<T> reduction) {
+  if (s->control.stop != 0)
+    return;
+  DotSum<T> sum_z{}, rz{};
+  for (std::int64_t i = first_item(1); i < n; i += item_stride(1)) {
+    T const zi = load(z, i);
+    add_number(sum_z, zi);
+    rz.add(load(r, i), zi);
+  }
+  T total[2] = {sum_z.value(), rz.value()};
+  finish_pass(total, reduction, local, [&] { scalar_step_of(pass, *s, static_cast<T const*>(total), nullptr); });
+}
+
+template <class T, class Scalars, class Pass>
+__global__ void scalar_step_kernel(Pass pass, Scalars* s, T const* sums, double* history) {
+  scalar_step_of(pass, *s, sums, history);
+}
+/// Enqueues the scalar step of a pass, from its sums over all rows.
+template <class T, class Scalars, class Pass>
+void launch_scalar_step(Context& context, Pass pass, Scalars* scalars, T const* sums, double* history) {
+  scalar_step_kernel<T, Scalars, Pass><<<1, 1, 0, of(context).stream()>>>(pass, scalars, sums, history);
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
 

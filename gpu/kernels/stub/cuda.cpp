@@ -22,6 +22,7 @@
 #include "gpu/kernels/csr_columns.hpp"
 #include "gpu/kernels/device_ranks.hpp"
 #include "gpu/kernels/fields.hpp"
+#include "gpu/kernels/gmres.hpp"
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/half_cds_columns.hpp"
@@ -33,6 +34,7 @@
 #include "gpu/kernels/lattice_levels.hpp"
 #include "gpu/kernels/lattice_operator.hpp"
 #include "gpu/kernels/lattice_solution.hpp"
+#include "gpu/kernels/minres.hpp"
 #include "gpu/kernels/order_levels.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/rim.hpp"
@@ -247,6 +249,22 @@ BicgstabKernels<double> const& BicgstabKernels<double>::cuda() {
 }
 template <>
 BicgstabKernels<DoubleDouble> const& BicgstabKernels<DoubleDouble>::cuda() {
+  refuse();
+}
+template <>
+GmresKernels<double> const& GmresKernels<double>::cuda() {
+  refuse();
+}
+template <>
+GmresKernels<DoubleDouble> const& GmresKernels<DoubleDouble>::cuda() {
+  refuse();
+}
+template <>
+MinresKernels<double> const& MinresKernels<double>::cuda() {
+  refuse();
+}
+template <>
+MinresKernels<DoubleDouble> const& MinresKernels<DoubleDouble>::cuda() {
   refuse();
 }
 template <>

@@ -407,7 +407,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"expected_products",
                  "problem:" BOUNDARY "matrix: {expected_products: 0}\n",
                  {"3:29: matrix.expected_products: found '0'; allowed: auto, integer >= 1"}},
-        BadValue{"method", "problem:" BOUNDARY "solver: {method: bicgstab2}\n", {"did you mean 'bicgstab'", "cg, bicgstab"}},
+        BadValue{"method",
+                 "problem:" BOUNDARY "solver: {method: bicgstab2}\n",
+                 {"did you mean 'bicgstab'", "cg, bicgstab, gmres, minres"}},
         BadValue{
             "shift", "problem:" BOUNDARY "solver: {shift: -0.1}\n", {"solver.shift: found '-0.1'; allowed: finite number >= 0"}},
         BadValue{"precision",

@@ -20,7 +20,7 @@ void dposv_(char const* uplo, int const* n, int const* nrhs, double* a, int cons
 void dgesv_(int const* n, int const* nrhs, double* a, int const* lda, int* ipiv, double* b, int const* ldb, int* info);
 }
 
-/// Both methods with every preconditioner and precision, on every format and backend; solver_test.cpp has what they share, on plain
+/// All methods with every preconditioner and precision, on every format and backend; solver_test.cpp has what they share, on plain
 /// CG.
 namespace poisson::testing {
 
@@ -157,7 +157,8 @@ TYPED_TEST(Krylov, KnownSolutionOfALargerUnsymmetricSystem) {
 TYPED_TEST(Krylov, IncompleteFactorsSaveIterations) {
   auto const csr = box27(14, 14, 14);
   auto const b = random_vector(csr->n_rows, 3);
-  for (Method const method : {Method::cg, Method::bicgstab}) {
+  for (auto const& [method, name] : Names<Method>::values) {
+    SCOPED_TRACE(name);
     std::int64_t const plain = this->solve(csr, b, {.method = method}).iterations;
     for (auto const preconditioner : {PreconditionerKind::ic0, PreconditionerKind::ilu0}) {
       auto const natural = this->solve(csr, b, {.method = method, .preconditioner = preconditioner, .ordering = Ordering::natural});
@@ -225,18 +226,20 @@ TYPED_TEST(Krylov, SmallAndOddSizes) {
 TYPED_TEST(Krylov, SolutionIsThatOfTheStoppingIteration) {
   auto const csr = box27(12, 12, 12);
   auto const b = random_vector(csr->n_rows, 3);
-  for (auto const preconditioner : {PreconditionerKind::none, PreconditionerKind::jacobi, PreconditionerKind::ilu0}) {
-    SolverOptions options{.method = Method::bicgstab, .preconditioner = preconditioner, .tolerance = 1e-9};
-    auto const by_tolerance = this->solve(csr, b, options);
-    ASSERT_EQ(by_tolerance.status, SolverStatus::converged);
-    auto const x = this->solution;
-    options.tolerance = 1e-15;
-    options.max_iterations = by_tolerance.iterations;
-    auto const by_count = this->solve(csr, b, options);
-    ASSERT_EQ(by_count.status, SolverStatus::max_iterations);
-    EXPECT_EQ(this->solution, x);
-    EXPECT_EQ(by_count.history, by_tolerance.history);
-  }
+  for (Method const method : {Method::bicgstab, Method::gmres, Method::minres})
+    for (auto const preconditioner : {PreconditionerKind::none, PreconditionerKind::jacobi, PreconditionerKind::ilu0}) {
+      SCOPED_TRACE(std::string(name_of(method)) + " " + std::string(name_of(preconditioner)));
+      SolverOptions options{.method = method, .preconditioner = preconditioner, .tolerance = 1e-9};
+      auto const by_tolerance = this->solve(csr, b, options);
+      ASSERT_EQ(by_tolerance.status, SolverStatus::converged);
+      auto const x = this->solution;
+      options.tolerance = 1e-15;
+      options.max_iterations = by_tolerance.iterations;
+      auto const by_count = this->solve(csr, b, options);
+      ASSERT_EQ(by_count.status, SolverStatus::max_iterations);
+      EXPECT_EQ(this->solution, x);
+      EXPECT_EQ(by_count.history, by_tolerance.history);
+    }
 }
 
 TYPED_TEST(Krylov, ConstantNullSpaceWithEverySetting) {
@@ -291,8 +294,9 @@ TYPED_TEST(Krylov, ConvergedMeansTheTrueResidual) {
 TYPED_TEST(Krylov, ToleranceBelowTheArithmeticEndsSoon) {
   auto const csr = box27(12, 12, 12);
   auto const b = random_vector(csr->n_rows, 3);
-  for (Method const method : {Method::cg, Method::bicgstab})
+  for (auto const& [method, name] : Names<Method>::values)
     for (auto const preconditioner : {PreconditionerKind::none, PreconditionerKind::jacobi, PreconditionerKind::ic0}) {
+      SCOPED_TRACE(std::string(name) + " " + std::string(name_of(preconditioner)));
       SolverOptions options{.method = method, .preconditioner = preconditioner, .tolerance = 1e-12, .max_iterations = 1000000};
       std::int64_t const reachable = this->solve(csr, b, options).iterations;
       options.tolerance = 1e-28;

@@ -227,12 +227,12 @@ TYPED_TEST_SUITE(RankSolves, Cases, CaseNames);
 TYPED_TEST(RankSolves, FindTheSolutionOfOneRank) {
   auto const csr = test_matrix(TypeParam::format, false, 0.4);
   auto const b = random_vector(csr->n_rows, 5);
-  for (Method const method : {Method::cg, Method::bicgstab})
+  for (auto const& [method, name] : Names<Method>::values)
     for (PreconditionerKind const kind :
          {PreconditionerKind::none, PreconditionerKind::jacobi,
-          method == Method::cg ? PreconditionerKind::ic0 : PreconditionerKind::ilu0, PreconditionerKind::automatic})
+          needs_symmetry(method) ? PreconditionerKind::ic0 : PreconditionerKind::ilu0, PreconditionerKind::automatic})
       for (Precision const precision : {Precision::double_, Precision::refined, Precision::double_double}) {
-        SCOPED_TRACE(std::string(name_of(method)) + " " + std::string(name_of(kind)) + " " + std::string(name_of(precision)));
+        SCOPED_TRACE(std::string(name) + " " + std::string(name_of(kind)) + " " + std::string(name_of(precision)));
         SolverOptions options;
         options.method = method;
         options.preconditioner = kind;
