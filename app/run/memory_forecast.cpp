@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -642,6 +643,25 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     result.device.push_back({"solve", matrix.device + 8 * n + solver.device + neighbour});  // with b
   }
   return result;
+}
+
+MemoryForecast forecast_that_fits(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem, int ranks,
+                                  std::function<bool(MemoryForecast const&)> const& fits) {
+  MemoryForecast planned = forecast_memory(config, backend, problem, ranks);
+  if (ranks > 1 || config.matrix.format || planned.format.format == Format::matrix_free || fits(planned))
+    return planned;
+  RunConfig lean = config;
+  lean.matrix.format = Format::matrix_free;
+  try {
+    MemoryForecast of_lean = forecast_memory(lean, backend, problem, ranks);
+    if (!fits(of_lean))
+      return planned;
+    of_lean.format.note = "the others do not fit into memory";
+    of_lean.plan.choice = of_lean.format;
+    return of_lean;
+  } catch (InputError const&) {  // which has no such operator
+    return planned;
+  }
 }
 
 void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,10 @@ struct MemoryForecast {
 /// that of the configuration; for a box on several ranks with MeshSpec::shared. Errors: InputError for what is wrong with it.
 [[nodiscard]] MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem,
                                              int ranks);
+/// The same; but where the format is `auto`, and `fits` says of such a run that it does not fit, that of a run in matrix_free, if
+/// there is one and it fits. `fits` is asked on one rank only: several take what they have planned.
+[[nodiscard]] MemoryForecast forecast_that_fits(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem,
+                                                int ranks, std::function<bool(MemoryForecast const&)> const& fits);
 /// Throws EnvironmentError where the machine has less memory than this stage of a run will need, on so many ranks at a time.
 void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks);
 /// Whether the machine, and the device where it is the backend, have memory for two such runs in this process: for one, and for

@@ -22,8 +22,10 @@
 #include "app/run/system.hpp"
 #include "app/run/system_solver.hpp"
 #include "assembly/mesh/coarse_mesh.hpp"
+#include "assembly/mesh/counts.hpp"
 #include "assembly/system/data_check.hpp"
 #include "gpu/core/communicator.hpp"
+#include "gpu/core/memory.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/fields.hpp"
 #include "gpu/kernels/vectors.hpp"
@@ -232,7 +234,13 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     auto const forecast = [&, ranks_here = team.n_on_this_machine()](assembly::CheckedProblem const& problem) {
       if (adaptive)
         adaptive->check(problem);
-      MemoryForecast const of_run = forecast_memory(of_mesh, device.backend(), problem, team.size());
+      auto const fits = [&](MemoryForecast const& of) {
+        constexpr std::int64_t small = std::int64_t{1} << 32;  // to wait for a device takes some time
+        auto const on_device = [&] { return device.context().description().memory_free + device.context().memory_used(); };
+        return assembly::has_memory(of.host_peak().bytes - host_bytes_held()) &&
+               (of.device_peak() <= small || of.device_peak() <= on_device());
+      };
+      MemoryForecast const of_run = forecast_that_fits(of_mesh, device.backend(), problem, team.size(), fits);
       keeps_matrix = internal.kept != nullptr && !adaptive && has_room_for_two(of_run, kept.contexts[device.backend()].get());
       if (!keeps_matrix)
         kept.matrix.reset();

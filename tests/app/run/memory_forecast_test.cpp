@@ -41,5 +41,35 @@ TEST(MemoryForecast, HostHasNoNodesInsideOfLatticesUnlessItIsAsked) {
   EXPECT_FALSE(forecast_of_ball(Backend::cpu, {}).plan.leaves_nodes);
 }
 
+TEST(MemoryForecast, AutoTakesWhatFits) {
+  auto const forecast = [](std::string const& materials, std::vector<std::string> const& sets, std::int64_t device_memory) {
+    Configuration const configuration =
+        parse_configuration("problem:\n  mesh: {cells: [200, 200, 200], regions: [{name: die, where: z < 0.3}]}\n"
+                            "  boundary: [{ids: all, type: dirichlet, value: 0}]\n" +
+                                materials,
+                            "case.yaml", sets);
+    assembly::CheckedProblem const problem(problem_of(configuration.config()));
+    return forecast_that_fits(configuration.config(), Backend::cuda, problem, 1,
+                              [&](MemoryForecast const& of) { return of.device_peak() <= device_memory; });
+  };
+  std::string const constants = "  coefficient: {die: 100, default: 1}\n", functions = "  coefficient: {die: 1 + x, default: 1}\n";
+  constexpr std::int64_t much = std::int64_t{1} << 40, none = 1;
+  MemoryForecast const planned = forecast(constants, {}, much);
+  EXPECT_EQ(planned.plan.format, Format::half_cds);
+  std::int64_t const too_little = planned.device_peak() - 1;
+  MemoryForecast const lean = forecast(constants, {}, too_little);
+  EXPECT_EQ(lean.plan.format, Format::matrix_free);
+  EXPECT_EQ(lean.plan.route, Route::box);
+  ASSERT_TRUE(lean.plan.choice.has_value());
+  EXPECT_EQ(lean.plan.choice->format, Format::matrix_free);
+  EXPECT_EQ(lean.plan.choice->note, "the others do not fit into memory");
+  EXPECT_LT(lean.device_peak(), planned.device_peak() / 2);
+  // A format that is given stays, and where none fits the plan does.
+  EXPECT_EQ(forecast(constants, {"matrix.format=half_cds"}, too_little).plan.format, Format::half_cds);
+  EXPECT_EQ(forecast(constants, {}, none).plan.format, Format::half_cds);
+  // Tables of cells take more than the diagonals.
+  EXPECT_EQ(forecast(functions, {}, too_little).plan.format, Format::half_cds);
+}
+
 }  // namespace
 }  // namespace poisson::app
