@@ -92,10 +92,8 @@ Keys<RunConfig> keys_of_solver() {
       section<RunConfig>("solver", "How the system is solved."),
       key<RunConfig>("solver.method", MethodChoice{}, POISSON_MEMBER(solver), "",
                      "Krylov method: cg for symmetric positive definite matrices, minres for symmetric ones, bicgstab and gmres "
-                     "(restarted after 30 "
-                     "iterations) for any; auto takes cg where the matrix may be symmetric positive definite, and bicgstab where "
-                     "it is not, or "
-                     "where cg finds that it is not."),
+                     "(restarted after 30 iterations) for any; auto takes cg where the matrix may be symmetric positive definite, "
+                     "and bicgstab where it is not, or where cg finds that it is not."),
       key<RunConfig>(
           "solver.precision", Choice<Precision>{}, POISSON_MEMBER(solver.precision), "",
           "Arithmetic of the solver. refined: iterations in double, the solution and its residual in double_double; mixed: the "

@@ -26,11 +26,6 @@ bool may_take_multigrid(RunConfig const& config) {
          config.solver.preconditioner == PreconditionerKind::automatic;
 }
 
-/// Whether the preconditioner is made from the entries, whatever the matrix is.
-bool solver_needs_entries(RunConfig const& config) {
-  return needs_csr(config.solver.preconditioner) && config.solver.preconditioner != PreconditionerKind::multigrid;
-}
-
 /// Unknowns that multigrid leaves to aggregation at most, without regard to how many there are.
 constexpr double few_unknowns = 65536;
 
@@ -190,6 +185,10 @@ std::string why_csr(RunConfig const& config, MeshSummary const& mesh, Division c
 }
 
 }  // namespace
+
+bool solver_needs_entries(RunConfig const& config) {
+  return needs_csr(config.solver.preconditioner) && config.solver.preconditioner != PreconditionerKind::multigrid;
+}
 
 bool asks_host_about(RunConfig const& config, MeshSummary const& mesh, AssemblyPlan const& plan) {
   std::int64_t const p1 = config.problem.order + 1;

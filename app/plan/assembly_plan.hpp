@@ -82,6 +82,9 @@ struct AssemblyPlan {
 /// fields from files, other quadratures and curved cells of a higher order; and of boxes periodic boundaries.
 [[nodiscard]] bool asks_host_about(RunConfig const& config, assembly::MeshSummary const& mesh, AssemblyPlan const& plan);
 
+/// Whether the preconditioner that is asked for is made from the entries of the matrix, which matrix_free has not.
+[[nodiscard]] bool solver_needs_entries(RunConfig const& config);
+
 /// Whether the unknowns are the nodes of a box of order 1, of which ranks have blocks, and its entries those of neighbours.
 [[nodiscard]] bool has_blocks(RunConfig const& config);
 

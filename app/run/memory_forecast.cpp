@@ -648,13 +648,15 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
 MemoryForecast forecast_that_fits(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem, int ranks,
                                   std::function<bool(MemoryForecast const&)> const& fits) {
   MemoryForecast planned = forecast_memory(config, backend, problem, ranks);
-  if (ranks > 1 || config.matrix.format || planned.format.format == Format::matrix_free || fits(planned))
+  if (ranks > 1 || config.matrix.format || solver_needs_entries(config) || planned.format.format == Format::matrix_free ||
+      fits(planned))
     return planned;
   RunConfig lean = config;
   lean.matrix.format = Format::matrix_free;
   try {
     MemoryForecast of_lean = forecast_memory(lean, backend, problem, ranks);
-    if (!fits(of_lean))
+    bool const has_levels = config.solver.preconditioner != PreconditionerKind::multigrid || of_lean.plan.has_order_one;
+    if (!has_levels || !fits(of_lean))
       return planned;
     of_lean.format.note = "the others do not fit into memory";
     of_lean.plan.choice = of_lean.format;

@@ -64,6 +64,8 @@ TEST(MemoryForecast, AutoTakesWhatFits) {
   EXPECT_EQ(lean.plan.choice->format, Format::matrix_free);
   EXPECT_EQ(lean.plan.choice->note, "the others do not fit into memory");
   EXPECT_LT(lean.device_peak(), planned.device_peak() / 2);
+  for (char const* const of_entries : {"solver.preconditioner=ic0", "solver.preconditioner=ilu0"})
+    EXPECT_NE(forecast(constants, {of_entries}, too_little).plan.format, Format::matrix_free);
   // A format that is given stays, and where none fits the plan does.
   EXPECT_EQ(forecast(constants, {"matrix.format=half_cds"}, too_little).plan.format, Format::half_cds);
   EXPECT_EQ(forecast(constants, {}, none).plan.format, Format::half_cds);
