@@ -109,6 +109,8 @@ std::string System::source_warning() {
       if (!checks_source_)
         throw;
     }
+    largest_of_lines_ = {};
+    source_lattice_ = {};
   });
   for (assembly::SourceFindings const& of_rank : gather(team_.communicator(), mine))
     all.add(of_rank);

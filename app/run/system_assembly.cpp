@@ -163,7 +163,7 @@ void System::assemble_box(Context& context) {
       mesh_.around->refuse(error);
     }
     source_ = system->source();
-    largest_of_lines_ = system->largest_source_of_lines();
+    largest_of_lines_ = system->take_largest_source_of_lines();
     source_lattice_ = system->source_lattice();
     anchored_ = system->anchored();
     if (mesh_.is_whole()) {
@@ -233,7 +233,7 @@ void System::assemble_lattices(Context& context) {
     mesh_.own->refuse(error);
   }
   source_ = elements_->source();
-  largest_of_lines_ = elements_->largest_source_of_lines();
+  largest_of_lines_ = elements_->take_largest_source_of_lines();
   anchored_ = !elements_->pure_neumann();
   nnz_ = elements_->nnz();
   b_ = elements_->take_rhs();
@@ -281,7 +281,7 @@ void System::assemble_own_lattices(Context& context) {
       LatticeSystem system(context, problem, format, has_pieces && context.backend() == Backend::cuda);
       coordinates_ = system.take_coordinates();
       source_ = system.source();
-      largest_of_lines_ = system.largest_source_of_lines();
+      largest_of_lines_ = system.take_largest_source_of_lines();
       rhs = system.take_rhs();
       matrix = system.take_matrix();
     } catch (DataError const& error) {

@@ -38,6 +38,7 @@ public:
   /// Where f varies: for every line of cells in x the largest integral of |f| over one of its cells, y fastest; else empty. Cells
   /// that do not count in the sums may count here.
   [[nodiscard]] HostVector<double> const& largest_source_of_lines() const { return largest_of_lines_; }
+  [[nodiscard]] HostVector<double> take_largest_source_of_lines() { return std::move(largest_of_lines_); }
   /// For the same lines the largest |f| at a lattice of `steps` + 1 points per direction of each cell, its vertices among them;
   /// values that are not finite count as 0. Empty where it is not known.
   struct SourceLattice {

@@ -1505,7 +1505,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     std::int64_t const matrix = aggregates ? 12 * 27 * rows + order_one.tensors : 8 * 14 * order_one.nodes;
     std::int64_t const lanczos = order_one.tables + matrix + finest + (finer ? 4 * number * n : 0);
     std::int64_t const coarser = matrix + kept - (finer ? 3 * number * n : 0) - 3 * number * rows +
-                                 (aggregates ? 0 : 16 * rows);  // of a box a diagonal and a vector in double
+                                 (aggregates ? 0 : 32 * rows);  // of a box a diagonal, a vector and all coarser matrices in double
     std::int64_t const later = std::max(lanczos, coarser);
     if (cpu)
       setup = std::max(order_one.host + order_one.backend, later), setup_on_backend = 0;
