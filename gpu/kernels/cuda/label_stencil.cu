@@ -18,10 +18,20 @@ using box_rows::Sum;
 /// other. Of its 32 places the two at the ends are there for their neighbours. A block's warps have strips side by side, so that
 /// they find each other's lines in L1.
 constexpr int warps = 4, threads = 32 * warps, tile_x = 30;
-/// Lines of a strip. A strip computes one line of cells more than it has of nodes: 43 additions and multiplications a row with four
-/// lines. What is kept from plane to plane, 8 numbers for each line of cells, is in registers.
+/// Products by modes, with fewer numbers a label where cells are cubes of one k each; the lines of a strip, and the blocks of a
+/// multiprocessor. A strip computes one line of cells more than it has of nodes. What is kept from plane to plane is in registers.
+template <class S, bool cubic_>
+struct ByModes {
+  static constexpr bool by_edges = false, cubic = cubic_;
+  static constexpr int lines = std::is_same_v<S, DoubleDouble> ? 1 : 4, blocks = 3;
+};
+/// Products by edges of such cubes. On an H200, at 400^3 in double, they take 0.42 of the time: 62 % of the copy bandwidth. Loads,
+/// shuffles and other instructions, about 70 a row, bound them.
 template <class S>
-constexpr int lines_of = std::is_same_v<S, DoubleDouble> ? 1 : 4;
+struct ByEdges {
+  static constexpr bool by_edges = true;
+  static constexpr int lines = std::is_same_v<S, float> ? 3 : 4, blocks = std::is_same_v<S, float> ? 4 : 3;
+};
 constexpr int most_in_shared = 256;  ///< labels whose table a block keeps
 
 struct Tiling {
@@ -29,10 +39,9 @@ struct Tiling {
   dim3 grid;
 };
 
-template <class S>
-Tiling tiling_of(BoxElements const& box, int multiprocessors) {
+Tiling tiling_of(BoxElements const& box, int lines, int multiprocessors) {
   auto const tiles = [](std::int64_t n, int size) { return static_cast<unsigned>((n + size - 1) / size); };
-  unsigned const x = tiles(box.nodes[0], tile_x), y = tiles(box.nodes[1], warps * lines_of<S>);
+  unsigned const x = tiles(box.nodes[0], tile_x), y = tiles(box.nodes[1], warps * lines);
   std::int64_t const all = box.nodes[2], in_plane = std::int64_t{x} * y;
   // Long walks load and compute few planes twice; short ones keep all processors busy on small boxes. Three blocks a
   // multiprocessor, four times.
@@ -53,12 +62,12 @@ __device__ __forceinline__ DoubleDouble shuffle_up(DoubleDouble v) {
 /// Calls row(i, (A x)_i, x_i) for the rows of this thread. Every x is read from memory once, but for the rims of strips and walks.
 /// The modes of cells in x and y are numbered as in the kernels of the host: 0 the sum over the corners, 1 the difference in x, 2
 /// that in y, 3 both. What row.load asks for, where there is such a thing, travels meanwhile.
-template <class T, class S, bool cubic, class Label, class Row>
-__device__ __forceinline__ void for_rows(LabelStencilView const& a, Label const* __restrict__ labels, std::int64_t planes,
-                                         ConstPointer<T> x, Row const& row) {
+template <class T, class S, class Way, class Label, class Row>
+__device__ __forceinline__ void for_rows_by_modes(LabelStencilView const& a, Label const* __restrict__ labels, std::int64_t planes,
+                                                  ConstPointer<T> x, Row const& row) {
   using Weight = std::conditional_t<std::is_same_v<S, float>, float, double>;
   constexpr bool in_shared = std::is_same_v<Label, std::uint8_t>;
-  constexpr int lines = lines_of<S>;
+  constexpr int lines = Way::lines;
   __shared__ Weight table[in_shared ? 7 * (most_in_shared + 1) : 1];  // labels that are not alike are in different banks, mostly
   if constexpr (in_shared) {
     for (int t = static_cast<int>(threadIdx.x); t < 7 * (a.n_labels + 1); t += threads)
@@ -156,7 +165,7 @@ __device__ __forceinline__ void for_rows(LabelStencilView const& a, Label const*
         S(&c)[4] = carried[q - 1];
         std::int32_t const of = label[q - 1];
         Weight t[7];
-        if constexpr (cubic) {
+        if constexpr (Way::cubic) {
           t[0] = t[1] = t[3] = mode(of, 1);
           t[2] = t[4] = t[5] = mode(of, 3);
           t[6] = mode(of, 7);
@@ -208,23 +217,181 @@ __device__ __forceinline__ void for_rows(LabelStencilView const& a, Label const*
   }
 }
 
-template <class T, bool cubic, class Label>
-__global__ void __launch_bounds__(threads, 3)
+/// The same for cubes with one k each, in double or single. Of a cube with k h = 12 c the matrix has 5 c - c on the diagonal. With
+/// S the sum of x over the corners of a cell,
+///   (A x)_i = sum over its 8 cells of c (5 x_i - S) + sum over its 6 edges to nodes j of (the sum of c of the edge's 4 cells) x_j.
+/// Nearly 30 additions and multiplications a row.
+template <class T, class S, int lines, class Row>
+__device__ __forceinline__ void for_rows_by_edges(LabelStencilView const& a, std::uint8_t const* __restrict__ labels,
+                                                  std::int64_t planes, T const* __restrict__ x, Row const& row) {
+  __shared__ S table[most_in_shared + 1];
+  for (int t = static_cast<int>(threadIdx.x); t <= a.n_labels; t += threads)
+    table[t] = static_cast<S>(4 * a.modes[7 * t + 6]);
+  __syncthreads();
+
+  BoxElements const& box = a.box;
+  // Indices in a plane, and distances within a strip, fit 32 bits, which saves registers.
+  auto const nx = static_cast<std::int32_t>(box.nodes[0]), ny = static_cast<std::int32_t>(box.nodes[1]),
+             nz = static_cast<std::int32_t>(box.nodes[2]);
+  std::int32_t const tiles_x = (nx + tile_x - 1) / tile_x;
+  int const lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  std::int32_t const i = static_cast<std::int32_t>(blockIdx.x) % tiles_x * tile_x + lane - 1,
+                     y0 =
+                         (static_cast<std::int32_t>(blockIdx.x) / tiles_x * warps + warp) * lines - 1,  // before the first own line
+      first = static_cast<std::int32_t>(blockIdx.y * planes), last = min(first + static_cast<std::int32_t>(planes), nz) - 1;
+  bool const in_line = i >= 0 && i < nx;
+  unsigned counts = 0, cells = 0, own = 0,
+           fixed = 0;  // a bit for each line of nodes, of cells, of own rows, and of their fixed ones
+  // Where lines are in a plane, in bytes. Every load has an address: no branch is around it. What does not count is put out later.
+  std::uint32_t nodes_at[lines + 2], cells_at[lines + 1];
+#pragma unroll
+  for (int q = 0; q < lines + 2; ++q) {
+    std::int32_t const y = y0 + q;
+    bool const exists = in_line && y >= 0 && y < ny,
+               is_fixed = exists && (box_rows::is_dirichlet_plane(box, 0, i) || box_rows::is_dirichlet_plane(box, 1, y)),
+               is_own = exists && q > 0 && q <= lines && lane >= 1 && lane <= tile_x;
+    counts |= exists && !is_fixed ? 1u << q : 0u;
+    own |= is_own ? 1u << q : 0u;
+    fixed |= is_own && is_fixed ? 1u << q : 0u;
+    nodes_at[q] = static_cast<std::uint32_t>(min(max(y, 0), ny - 1) * nx + min(max(i, 0), nx - 1)) * std::uint32_t{sizeof(T)};
+    if (q <= lines) {
+      cells |= i >= 0 && i < nx - 1 && lane < 31 && y >= 0 && y < ny - 1 ? 1u << q : 0u;
+      cells_at[q] = static_cast<std::uint32_t>(min(max(y, 0), ny - 2) * (nx - 1) + min(max(i, 0), nx - 2));
+    }
+  }
+  S next[lines + 2];
+  std::uint32_t next_label[lines + 1];
+  unsigned plane_counts = 0, layer_cells = 0;
+  auto const fetch = [&](std::int32_t z) {
+    auto const* const plane = reinterpret_cast<char const*>(x + std::int64_t{min(max(z, 0), nz - 1)} * ny * nx);
+#pragma unroll
+    for (int q = 0; q < lines + 2; ++q)
+      next[q] = static_cast<S>(__ldg(reinterpret_cast<T const*>(plane + nodes_at[q])));
+    plane_counts = z >= 0 && z < nz && !box_rows::is_dirichlet_plane(box, 2, z) ? counts : 0;
+  };
+  auto const fetch_labels = [&](std::int32_t z) {
+    std::uint8_t const* const plane = labels + std::int64_t{min(max(z, 0), nz - 2)} * (ny - 1) * (nx - 1);
+#pragma unroll
+    for (int q = 0; q < lines + 1; ++q)
+      next_label[q] = __ldg(plane + cells_at[q]);
+    layer_cells = z >= 0 && z < nz - 1 ? cells : 0;
+  };
+
+  // Of the plane before: x at the nodes, and the sums over a cell's four nodes in it. Of the layer of cells before it: sums of c
+  // over the cells beside edges in x and y, of c S over a column's cells, and what comes along edges in z.
+  S before[lines + 2], before_after[lines], of_faces[lines + 1], beside_x[lines], beside_y[lines + 1], of_column[lines],
+      along_z[lines];
+#pragma unroll
+  for (int q = 0; q < lines + 2; ++q)
+    before[q] = S(0);
+#pragma unroll
+  for (int q = 0; q < lines + 1; ++q)
+    of_faces[q] = beside_y[q] = S(0);
+#pragma unroll
+  for (int q = 0; q < lines; ++q)
+    before_after[q] = beside_x[q] = of_column[q] = along_z[q] = S(0);
+  fetch(first - 1);
+  fetch_labels(-1);  // none
+#pragma unroll 1
+  for (std::int32_t z = first - 1; z <= last + 1; ++z) {
+    S now[lines + 2];
+    std::uint32_t label[lines + 1];
+#pragma unroll
+    for (int q = 0; q < lines + 2; ++q)
+      now[q] = (plane_counts >> q & 1u) != 0 ? next[q] : S(0);
+#pragma unroll
+    for (int q = 0; q < lines + 1; ++q)
+      label[q] = (layer_cells >> q & 1u) != 0 ? next_label[q] : static_cast<std::uint32_t>(a.n_labels);
+    fetch(z + 1);
+    fetch_labels(z);
+    unsigned const fixed_here = box_rows::is_dirichlet_plane(box, 2, z - 1) ? own : fixed,
+                   completes = z > first ? own & ~fixed_here : 0;
+    std::int64_t const start = (std::int64_t{z - 1} * ny + y0) * nx + i;
+    [[maybe_unused]] cuda::TermsOf<Row> terms[lines];
+    if constexpr (cuda::LoadsEarly<Row>) {
+#pragma unroll
+      for (int q = 0; q < lines; ++q)
+        if ((completes >> (q + 1) & 1u) != 0)
+          terms[q] = row.load(start + (q + 1) * nx);
+    }
+    S pair_before(0), after_before(0), c_before(0), c_pair_before(0), weighted_before(0);
+#pragma unroll
+    for (int q = 0; q < lines + 2; ++q) {
+      S const after = cuda::shuffle_down(now[q], 1), pair = now[q] + after;
+      if (q > 0) {  // the cells between this line and the one before
+        S const c = table[label[q - 1]], c_pair = c + shuffle_up(c);
+        S const of_face = pair_before + pair, weighted = c * (of_faces[q - 1] + of_face);
+        of_faces[q - 1] = of_face;
+        if (q > 1) {  // the line before is own, and has all that it gets
+          int const o = q - 2;
+          S const x_at = before[q - 1], c_x = c_before + c, edge_x = beside_x[o] + c_x, of_layer = weighted_before + weighted,
+                  column = of_column[o] + of_layer, c_z = c_pair_before + c_pair;
+          S value = shuffle_up(edge_x * x_at - column) + along_z[o];
+          value += edge_x * before_after[o] - column;
+          value += c_z * now[q - 1];
+          value += (beside_y[o] + c_pair_before) * before[o];
+          value += (beside_y[q - 1] + c_pair) * before[q];
+          value += S(5) * ((beside_y[o] + beside_y[q - 1]) + c_z) * x_at;
+          if ((completes >> (q - 1) & 1u) != 0) {
+            if constexpr (cuda::LoadsEarly<Row>)
+              row(start + (q - 1) * nx, value, x_at, terms[o]);
+            else
+              row(start + (q - 1) * nx, value, x_at);
+          }
+          beside_x[o] = c_x;
+          beside_y[o] = c_pair_before;
+          of_column[o] = of_layer;
+          along_z[o] = c_z * x_at;
+          before[o] = now[o];
+          before_after[o] = after_before;
+        }
+        c_before = c;
+        c_pair_before = c_pair;
+        weighted_before = weighted;
+      }
+      pair_before = pair;
+      after_before = after;
+    }
+    beside_y[lines] = c_pair_before;
+    before[lines] = now[lines];
+    before[lines + 1] = now[lines + 1];
+    if (z > first && fixed_here != 0)
+#pragma unroll 1
+      for (int q = 1; q <= lines; ++q)
+        if ((fixed_here >> q & 1u) != 0) {
+          std::int64_t const at = start + q * nx;
+          S const x_at = static_cast<S>(x[at]);
+          row(at, label_rows::dirichlet_row(a, {{i, y0 + q, z - 1}}, x_at), x_at);
+        }
+  }
+}
+
+template <class T, class S, class Way, class Label, class Row>
+__device__ __forceinline__ void for_rows(LabelStencilView const& a, Label const* __restrict__ labels, std::int64_t planes,
+                                         ConstPointer<T> x, Row const& row) {
+  if constexpr (Way::by_edges)
+    for_rows_by_edges<T, S, Way::lines>(a, labels, planes, x, row);
+  else
+    for_rows_by_modes<T, S, Way>(a, labels, planes, x, row);
+}
+
+template <class T, class Way, class Label>
+__global__ void __launch_bounds__(threads, Way::blocks)
     product_kernel(LabelStencilView const a, Label const* __restrict__ labels, std::int64_t planes, T alpha, ConstPointer<T> x,
                    T beta, Pointer<T> y) {
-  for_rows<T, Sum<T>, cubic>(a, labels, planes, x, [&](std::int64_t i, Sum<T> value, Sum<T>) {
+  for_rows<T, Sum<T>, Way>(a, labels, planes, x, [&](std::int64_t i, Sum<T> value, Sum<T>) {
     cuda::store_streaming(y, i, cuda::combine(alpha, static_cast<T>(value), beta, y, i));
   });
 }
 
-template <class T, bool cubic, class Label>
-__global__ void __launch_bounds__(threads, 3)
+template <class T, class Way, class Label>
+__global__ void __launch_bounds__(threads, Way::blocks)
     product_dot_kernel(LabelStencilView const a, Label const* __restrict__ labels, std::int64_t planes, ConstPointer<T> x,
                        Pointer<T> y, T* dot, std::int32_t const* stop, T* partial, unsigned* counter) {
   if (*stop != 0)
     return;
   DotSum<T> sum{};
-  for_rows<T, Sum<T>, cubic>(a, labels, planes, x, [&](std::int64_t i, Sum<T> value, Sum<T> x_i) {
+  for_rows<T, Sum<T>, Way>(a, labels, planes, x, [&](std::int64_t i, Sum<T> value, Sum<T> x_i) {
     T const rounded = static_cast<T>(value);
     cuda::store_streaming(y, i, rounded);
     sum.add(static_cast<T>(x_i), rounded);
@@ -234,12 +401,12 @@ __global__ void __launch_bounds__(threads, 3)
     *dot = sums[0];
 }
 
-template <class V, bool cubic, class Label, class Row>
-__global__ void __launch_bounds__(threads, 3)
+template <class V, class Way, class Label, class Row>
+__global__ void __launch_bounds__(threads, Way::blocks)
     rows_kernel(LabelStencilView const a, Label const* __restrict__ labels, std::int64_t planes, V const* __restrict__ x,
                 Row const row, std::int32_t const* stop) {
   if (*stop == 0)
-    for_rows<V, V, cubic>(a, labels, planes, x, row);
+    for_rows<V, V, Way>(a, labels, planes, x, row);
 }
 
 /// Calls action(row, node) for rows from `first` to before `end`, a thread each.
@@ -344,34 +511,35 @@ private:
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-  /// Calls launch(labels, cubic), the latter an std::bool_constant.
-  template <class Launch>
+  /// Calls launch(labels, way).
+  template <class S, class Launch>
   static void with_labels(LabelStencilView const& a, Launch const& launch) {
     if (a.bytes == nullptr)
-      launch(a.words, std::false_type());
-    else if (a.cubic)
-      launch(a.bytes, std::true_type());
+      launch(a.words, ByModes<S, false>());
+    else if (!a.cubic)
+      launch(a.bytes, ByModes<S, false>());
+    else if constexpr (std::is_same_v<S, DoubleDouble>)
+      launch(a.bytes, ByModes<S, true>());
     else
-      launch(a.bytes, std::false_type());
+      launch(a.bytes, ByEdges<S>());
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
   template <class V, class Row>
   static void finish_rows(Context& context, LabelStencilView const& a, V const* x, Row const& row, std::int32_t const* stop) {
     auto& device = cuda::of(context);
-    Tiling const tiling = tiling_of<V>(a.box, device.multiprocessors());
-    with_labels(a, [&](auto const* labels, auto cubic) {
-      rows_kernel<V, decltype(cubic)::value><<<tiling.grid, threads, 0, device.stream()>>>(a, labels, tiling.planes, x, row, stop);
+    with_labels<V>(a, [&]<class Way>(auto const* labels, Way) {
+      Tiling const tiling = tiling_of(a.box, Way::lines, device.multiprocessors());
+      rows_kernel<V, Way><<<tiling.grid, threads, 0, device.stream()>>>(a, labels, tiling.planes, x, row, stop);
     });
   }
 
   template <class T>
   static void multiply(Context& context, LabelStencilView const& a, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     auto& device = cuda::of(context);
-    Tiling const tiling = tiling_of<Sum<T>>(a.box, device.multiprocessors());
-    with_labels(a, [&](auto const* labels, auto cubic) {
-      product_kernel<T, decltype(cubic)::value>
-          <<<tiling.grid, threads, 0, device.stream()>>>(a, labels, tiling.planes, alpha, x, beta, y);
+    with_labels<Sum<T>>(a, [&]<class Way>(auto const* labels, Way) {
+      Tiling const tiling = tiling_of(a.box, Way::lines, device.multiprocessors());
+      product_kernel<T, Way><<<tiling.grid, threads, 0, device.stream()>>>(a, labels, tiling.planes, alpha, x, beta, y);
     });
   }
 
@@ -379,11 +547,11 @@ private:
   static void multiply_dot(Context& context, LabelStencilView const& a, ConstPointer<T> x, Pointer<T> y, T* dot,
                            std::int32_t const* stop) {
     auto& device = cuda::of(context);
-    Tiling const tiling = tiling_of<Sum<T>>(a.box, device.multiprocessors());
-    T* const partial = device.partial_sums<T>(std::int64_t{tiling.grid.x} * tiling.grid.y);
-    with_labels(a, [&](auto const* labels, auto cubic) {
-      product_dot_kernel<T, decltype(cubic)::value><<<tiling.grid, threads, 0, device.stream()>>>(
-          a, labels, tiling.planes, x, y, dot, stop, partial, device.block_counter());
+    with_labels<Sum<T>>(a, [&]<class Way>(auto const* labels, Way) {
+      Tiling const tiling = tiling_of(a.box, Way::lines, device.multiprocessors());
+      T* const partial = device.partial_sums<T>(std::int64_t{tiling.grid.x} * tiling.grid.y);
+      product_dot_kernel<T, Way><<<tiling.grid, threads, 0, device.stream()>>>(a, labels, tiling.planes, x, y, dot, stop, partial,
+                                                                               device.block_counter());
     });
   }
 };
