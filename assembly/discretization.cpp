@@ -818,21 +818,23 @@ std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
   if ((space.material_ids.size() > 1 || has_coefficient_on_host(data)) && space.material_ids.size() <= BoxProblem::most_materials &&
       data.diagonal_code()) {
     BoxProblem::Materials& materials = problem.materials.emplace();
-    std::map<unsigned, std::uint8_t> number;
     for (unsigned const id : space.material_ids) {
       materials.coefficients.emplace_back();
       for (Function const& component : data.coefficient(id).components)
         materials.coefficients.back().push_back(component.code());
-      number.emplace(id, static_cast<std::uint8_t>(number.size()));
     }
-    materials.of_planes = [&space, number](std::int64_t first, std::int64_t count, std::uint8_t* numbers) {
-      std::int64_t const of_plane = space.box->cells[0] * space.box->cells[1];
-      parallel_for(count, [&](std::int64_t plane) {
-        auto last = number.begin();  // most cells have the material of the cell before
-        for (std::int64_t i = plane * of_plane; i < (plane + 1) * of_plane; ++i) {
-          if (unsigned const id = space.material(first * of_plane + i); last->first != id)
-            last = number.find(id);
-          numbers[i] = last->second;
+    std::vector<unsigned> const ids(space.material_ids.begin(), space.material_ids.end());
+    // A table of the lowest ids: in an image materials change so often that to ask whether they do takes longer.
+    std::vector<std::uint8_t> number_of(std::min(std::size_t{ids.back()} + 1, std::size_t{65536}));
+    for (std::size_t number = 0; number < ids.size() && ids[number] < number_of.size(); ++number)
+      number_of[ids[number]] = static_cast<std::uint8_t>(number);
+    materials.of_planes = [&space, ids, number_of](std::int64_t first, std::int64_t count, std::uint8_t* numbers) {
+      auto const [nx, ny, nz] = space.box->cells;
+      parallel_for(count * ny, [&, nx = nx, ny = ny](std::int64_t line) {
+        for (std::int64_t i = line * nx; i < (line + 1) * nx; ++i) {
+          unsigned const id = space.material(first * nx * ny + i);
+          numbers[i] =
+              id < number_of.size() ? number_of[id] : static_cast<std::uint8_t>(std::ranges::lower_bound(ids, id) - ids.begin());
         }
       });
     };

@@ -21,11 +21,13 @@
 #include "app/run/run_device.hpp"
 #include "app/run/system.hpp"
 #include "app/run/system_solver.hpp"
+#include "assembly/image/image_file.hpp"
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "assembly/system/data_check.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/fields.hpp"
 #include "gpu/kernels/vectors.hpp"
@@ -162,6 +164,16 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
   return solved;
 }
 
+/// Reads an image, which its mesh then finds read. The mesh says what is wrong with it.
+void read_image_ahead(assembly::MeshSpec const& mesh) {
+  if (!mesh.image.is_given())
+    return;
+  try {
+    static_cast<void>(assembly::labels_of_image(mesh.image, mesh.array));
+  } catch (InputError const&) {
+  }
+}
+
 std::string pure_neumann_note(double compatibility_defect) {
   return "pure Neumann: compatibility defect " + number_text(compatibility_defect) +
          " of the data, removed; the solution has mean zero";
@@ -178,7 +190,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   Kept& kept = internal.kept != nullptr ? *internal.kept : of_this_run;
   std::future<void> const with_device =  // while libraries are loaded
       kept.contexts.empty() ? begin_with_device(config.backend, team) : std::future<void>();
-  team.together([&] { assembly::prepare_for(config.problem.mesh); });
+  team.together([&] {
+    set_thread_count(options.threads);
+    assembly::prepare_for(config.problem.mesh);
+  });
   std::optional<SystemFiles> const system_files =
       options.matrix_out.empty() ? std::nullopt : std::optional<SystemFiles>(options.matrix_out);
   team.on_first([&] {
@@ -188,15 +203,18 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   Outputs const outputs(config, team.size(), internal.keep_unknowns);
   Results results(config, options, internal, outputs.names());
   RunLog log(config, options, console);
-  RunDevice device(config.backend, options.threads, team, log, kept);
-  log.begin(options.path + team.on_ranks());
   ResultRecord& record = log.record;
+  record.clock.time(Stage::mesh, [&] {  // while a device starts
+    record.fingerprint = fingerprint(config);
+    team.together([&] { read_image_ahead(config.problem.mesh); });
+  });
+  RunDevice device(config.backend, team, log, kept);
+  log.begin(options.path + team.on_ranks());
   team.on_first([&] {
     if (system_files)
       system_files->require_writable();
   });
   record.configuration_file = options.path;
-  record.fingerprint = fingerprint(config);
   record.order = config.problem.order;
   // The solution of the case before goes before the mesh of this one is made, unless it serves.
   std::string const mesh_of_solution = config.solver.initial == InitialGuess::neighbour ? mesh_text(config) : "";

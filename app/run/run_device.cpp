@@ -7,8 +7,7 @@
 
 namespace poisson::app {
 
-RunDevice::RunDevice(std::optional<Backend> wanted, int threads, Team& team, RunLog& log, Kept& kept) : team_(team), log_(log) {
-  team.together([&] { set_thread_count(threads); });
+RunDevice::RunDevice(std::optional<Backend> wanted, Team& team, RunLog& log, Kept& kept) : team_(team), log_(log) {
   BackendChoice const choice = choose_backend(wanted, team);
   backend_ = choice.backend;
   kept_ = &kept.contexts[backend_];

@@ -16,8 +16,8 @@ namespace poisson::app {
 class RunDevice {
 public:
   /// Chooses the backend, and the device of this rank, and begins to make its context, unless an earlier run has left one in
-  /// `kept`, where it stays. `threads`: of the host; 0: all that the process may use. Collective. Throws EnvironmentError.
-  RunDevice(std::optional<Backend> wanted, int threads, Team& team, RunLog& log, Kept& kept);
+  /// `kept`, where it stays. Collective. Throws EnvironmentError.
+  RunDevice(std::optional<Backend> wanted, Team& team, RunLog& log, Kept& kept);
 
   [[nodiscard]] Backend backend() const { return backend_; }
   /// Waits until it is there.

@@ -7,6 +7,7 @@
 #include "app/results/results.hpp"
 #include "app/run/null_space.hpp"
 #include "app/run/system_solver.hpp"
+#include "gpu/core/threads.hpp"
 #include "gpu/formats/coo.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/symmetry.hpp"
@@ -217,7 +218,8 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
   Results results(config, options, internal, {"solution.mtx", "solution_low.mtx"});
   RunLog log(config, options, console);
   Kept kept;
-  RunDevice device(config.backend, options.threads, team, log, kept);
+  team.together([&] { set_thread_count(options.threads); });
+  RunDevice device(config.backend, team, log, kept);
   log.begin(config.system->matrix + team.on_ranks());
   SystemSolver solver(config, team, device, log);
   ResultRecord& record = log.record;

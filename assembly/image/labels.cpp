@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <iterator>
 #include <limits>
+#include <mutex>
 #include <numeric>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace poisson::assembly {
@@ -65,6 +68,29 @@ constexpr std::int64_t largest_label = std::numeric_limits<std::int32_t>::max();
                    what + "; give grey values levels that divide them into labels, such as 128 or [50, 128]");
 }
 
+/// Which of the numbers below `n_numbers` are among number(i), i < n. Every thread has a mark for each of them.
+template <class Number>
+std::vector<bool> seen_among(std::size_t n_numbers, std::int64_t n, Number const& number) {
+  constexpr std::int64_t size = 1 << 16;
+  std::deque<std::vector<std::uint8_t>> marks;
+  std::mutex mutex;
+  parallel_for(
+      n_parts(n, size),
+      [&] {
+        std::scoped_lock const lock(mutex);
+        return &marks.emplace_back(n_numbers);
+      },
+      [&](std::vector<std::uint8_t>* mine, std::int64_t i) {
+        for (auto [voxel, end] = part(n, size, i); voxel < end; ++voxel)
+          (*mine)[static_cast<std::size_t>(number(voxel))] = 1;
+      });
+  std::vector<bool> seen(n_numbers);
+  for (std::vector<std::uint8_t> const& of_thread : marks)
+    for (std::size_t i = 0; i < n_numbers; ++i)
+      seen[i] = seen[i] || of_thread[i] != 0;
+  return seen;
+}
+
 /// The different values, ascending, where they are labels.
 template <class T>
 std::vector<unsigned> labels_of(std::span<T const> values) {
@@ -74,16 +100,12 @@ std::vector<unsigned> labels_of(std::span<T const> values) {
       refuse_values("the image has a voxel of " + std::to_string(value) + ", and labels are 0 to " + std::to_string(largest_label));
   };
   if constexpr (sizeof(T) <= 2) {
-    std::vector<bool> seen(std::size_t{1} << (8 * sizeof(T)));
-    T last = values[0];
-    auto const see = [&](T value) {
-      check(value);
-      seen[static_cast<std::size_t>(value)] = true;
-    };
-    see(last);
-    for (T const value : values)
-      if (value != last)
-        see(last = value);
+    auto const seen = seen_among(std::size_t{1} << (8 * sizeof(T)), std::ssize(values), [&](std::int64_t i) {
+      T const value = values[static_cast<std::size_t>(i)];
+      if constexpr (std::is_signed_v<T>)
+        check(value);
+      return value;
+    });
     for (std::size_t i = 0; i < seen.size(); ++i)
       if (seen[i])
         found.push_back(static_cast<unsigned>(i));
@@ -127,9 +149,7 @@ void set_numbers(LabelImage& image, Number const& number) {
 
 /// Leaves out labels that no voxel has.
 void drop_unused(LabelImage& image) {
-  std::vector<bool> used(image.labels.size());
-  for (std::int64_t i = 0; i < image.size(); ++i)
-    used[image.number(i)] = true;
+  std::vector<bool> const used = seen_among(image.labels.size(), image.size(), [&](std::int64_t i) { return image.number(i); });
   std::vector<std::uint32_t> renamed(used.size());
   std::vector<unsigned> labels;
   for (std::size_t i = 0; i < used.size(); ++i) {

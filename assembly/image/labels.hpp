@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/core/host_vector.hpp"
 #include "gpu/core/names.hpp"
 
 #include <array>
@@ -25,7 +26,7 @@ enum class VoxelType { uint8, int8, uint16, int16, uint32, int32, float32, float
 struct Voxels {
   Counts3 cells{};
   VoxelType type = VoxelType::uint8;
-  std::vector<std::byte> bytes;  ///< size_of(type) of every voxel
+  HostVector<std::byte> bytes;  ///< size_of(type) of every voxel
 
   [[nodiscard]] std::int64_t size() const { return cells[0] * cells[1] * cells[2]; }
 };
@@ -42,8 +43,8 @@ using Crop = std::array<std::optional<VoxelRange>, 3>;
 struct LabelImage {
   Counts3 cells{};
   std::vector<unsigned> labels;           ///< those that occur, ascending
-  std::vector<std::uint8_t> small;        ///< by voxel: the place of its label in `labels`; empty with more than 256 labels
-  std::vector<std::uint32_t> large;       ///< the same with more
+  HostVector<std::uint8_t> small;        ///< by voxel: the place of its label in `labels`; empty with more than 256 labels
+  HostVector<std::uint32_t> large;       ///< the same with more
   std::map<unsigned, std::string> names;  ///< of labels; of some that do not occur, maybe
 
   [[nodiscard]] std::int64_t size() const { return cells[0] * cells[1] * cells[2]; }

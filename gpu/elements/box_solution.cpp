@@ -75,15 +75,7 @@ BoxSolution::BoxSolution(Context& context, BoxProblem const& problem)
       k_of_materials_.push_back({constant_of(problem, id, 0), constant_of(problem, id, 1), constant_of(problem, id, 2)});
   auto const [nx, ny, nz] = problem.cells;
   materials_ = Array<std::uint8_t>(context, nx * ny * nz);
-  std::int64_t const planes = planes_at_once(problem.cells, context.backend());
-  HostVector<std::uint8_t> some(static_cast<std::size_t>(context.backend() == Backend::cpu ? 0 : planes * nx * ny));
-  for (std::int64_t first = 0; first < nz; first += planes) {
-    std::int64_t const count = std::min(planes, nz - first);
-    std::uint8_t* const to = materials_.data() + first * nx * ny;
-    problem.materials->of_planes(first, count, some.empty() ? to : some.data());
-    if (!some.empty())
-      context.upload(to, some.data(), count * nx * ny);
-  }
+  take_labels(context, *problem.materials, 0, nz, nx * ny, materials_.data());
 }
 
 double const* BoxSolution::lowest(double const* u) const {
