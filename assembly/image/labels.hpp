@@ -43,8 +43,8 @@ using Crop = std::array<std::optional<VoxelRange>, 3>;
 struct LabelImage {
   Counts3 cells{};
   std::vector<unsigned> labels;           ///< those that occur, ascending
-  HostVector<std::uint8_t> small;        ///< by voxel: the place of its label in `labels`; empty with more than 256 labels
-  HostVector<std::uint32_t> large;       ///< the same with more
+  HostVector<std::uint8_t> small;         ///< by voxel: the place of its label in `labels`; empty with more than 256 labels
+  HostVector<std::uint32_t> large;        ///< the same with more
   std::map<unsigned, std::string> names;  ///< of labels; of some that do not occur, maybe
 
   [[nodiscard]] std::int64_t size() const { return cells[0] * cells[1] * cells[2]; }
