@@ -34,6 +34,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <future>
 #include <memory>
 #include <optional>
@@ -164,13 +165,13 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
   return solved;
 }
 
-/// Reads an image, which its mesh then finds read. The mesh says what is wrong with it.
+/// Reads an image, which its mesh then finds read. What goes wrong, or an interrupt, the mesh meets again and tells.
 void read_image_ahead(assembly::MeshSpec const& mesh) {
   if (!mesh.image.is_given())
     return;
   try {
     static_cast<void>(assembly::labels_of_image(mesh.image, mesh.array));
-  } catch (InputError const&) {
+  } catch (std::exception const&) {
   }
 }
 

@@ -164,7 +164,7 @@ void System::assemble_box(Context& context) {
     }
     source_ = system->source();
     largest_of_lines_ = system->take_largest_source_of_lines();
-    source_lattice_ = system->source_lattice();
+    source_lattice_ = system->take_source_lattice();
     anchored_ = system->anchored();
     if (mesh_.is_whole()) {
       whole_box_ = system.get();

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <numeric>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 namespace poisson::assembly {
@@ -68,26 +67,35 @@ constexpr std::int64_t largest_label = std::numeric_limits<std::int32_t>::max();
                    what + "; give grey values levels that divide them into labels, such as 128 or [50, 128]");
 }
 
-/// Which of the numbers below `n_numbers` are among number(i), i < n. Every thread has a mark for each of them.
-template <class Number>
-std::vector<bool> seen_among(std::size_t n_numbers, std::int64_t n, Number const& number) {
+/// Calls see(state, i) for all i < n, on all threads. Returns their states, which begin as `first`.
+template <class State, class See>
+std::deque<State> states_of_threads(std::int64_t n, State const& first, See const& see) {
   constexpr std::int64_t size = 1 << 16;
-  std::deque<std::vector<std::uint8_t>> marks;
+  std::deque<State> states;
   std::mutex mutex;
   parallel_for(
       n_parts(n, size),
       [&] {
         std::scoped_lock const lock(mutex);
-        return &marks.emplace_back(n_numbers);
+        return &states.emplace_back(first);
       },
-      [&](std::vector<std::uint8_t>* mine, std::int64_t i) {
-        for (auto [voxel, end] = part(n, size, i); voxel < end; ++voxel)
-          (*mine)[static_cast<std::size_t>(number(voxel))] = 1;
+      [&](State* mine, std::int64_t p) {
+        for (auto [i, end] = part(n, size, p); i < end; ++i)
+          see(*mine, i);
       });
+  return states;
+}
+
+/// Which of the numbers below `n_numbers` are among number(i), i < n.
+template <class Number>
+std::vector<bool> seen_among(std::size_t n_numbers, std::int64_t n, Number const& number) {
+  using Marks = std::vector<std::uint8_t>;
+  auto const mark = [&](Marks& mine, std::int64_t i) { mine[static_cast<std::size_t>(number(i))] = 1; };
+  std::deque<Marks> const of_threads = states_of_threads(n, Marks(n_numbers), mark);
   std::vector<bool> seen(n_numbers);
-  for (std::vector<std::uint8_t> const& of_thread : marks)
+  for (Marks const& marks : of_threads)
     for (std::size_t i = 0; i < n_numbers; ++i)
-      seen[i] = seen[i] || of_thread[i] != 0;
+      seen[i] = seen[i] || marks[i] != 0;
   return seen;
 }
 
@@ -95,36 +103,31 @@ std::vector<bool> seen_among(std::size_t n_numbers, std::int64_t n, Number const
 template <class T>
 std::vector<unsigned> labels_of(std::span<T const> values) {
   std::vector<unsigned> found;
-  auto const check = [](std::int64_t value) {
+  auto const label_of = [&](std::int64_t i) {
+    auto const value = static_cast<std::int64_t>(values[static_cast<std::size_t>(i)]);
     if (value < 0 || value > largest_label)
       refuse_values("the image has a voxel of " + std::to_string(value) + ", and labels are 0 to " + std::to_string(largest_label));
+    return static_cast<unsigned>(value);
   };
   if constexpr (sizeof(T) <= 2) {
-    auto const seen = seen_among(std::size_t{1} << (8 * sizeof(T)), std::ssize(values), [&](std::int64_t i) {
-      T const value = values[static_cast<std::size_t>(i)];
-      if constexpr (std::is_signed_v<T>)
-        check(value);
-      return value;
-    });
+    auto const seen = seen_among(std::size_t{1} << (8 * sizeof(T)), std::ssize(values), label_of);
     for (std::size_t i = 0; i < seen.size(); ++i)
       if (seen[i])
         found.push_back(static_cast<unsigned>(i));
   } else {
-    T last = values[0];
-    auto const see = [&](T value) {
-      check(value);
-      auto const label = static_cast<unsigned>(value);
-      auto const at = std::lower_bound(found.begin(), found.end(), label);
-      if (at != found.end() && *at == label)
+    auto const add = [](std::vector<unsigned>& labels, unsigned label) {
+      auto const at = std::lower_bound(labels.begin(), labels.end(), label);
+      if (at != labels.end() && *at == label)
         return;
-      if (found.size() == most_labels)
+      if (labels.size() == most_labels)
         refuse_values("the image has more than " + std::to_string(most_labels) + " different values, too many for labels");
-      found.insert(at, label);
+      labels.insert(at, label);
     };
-    see(last);
-    for (T const value : values)
-      if (value != last)
-        see(last = value);
+    using Labels = std::vector<unsigned>;
+    auto const add_one = [&](Labels& mine, std::int64_t i) { add(mine, label_of(i)); };
+    for (Labels const& of_thread : states_of_threads(std::ssize(values), Labels(), add_one))
+      for (unsigned const label : of_thread)
+        add(found, label);
   }
   return found;
 }

@@ -38,7 +38,7 @@ public:
   /// Where f varies: for every line of cells in x the largest integral of |f| over one of its cells, y fastest; else empty. Cells
   /// that do not count in the sums may count here.
   [[nodiscard]] HostVector<double> const& largest_source_of_lines() const { return largest_of_lines_; }
-  [[nodiscard]] HostVector<double> take_largest_source_of_lines() { return std::move(largest_of_lines_); }
+  [[nodiscard]] HostVector<double> take_largest_source_of_lines() { return std::move(largest_of_lines_); }  ///< leaves none
   /// For the same lines the largest |f| at a lattice of `steps` + 1 points per direction of each cell, its vertices among them;
   /// values that are not finite count as 0. Empty where it is not known.
   struct SourceLattice {
@@ -46,6 +46,7 @@ public:
     HostVector<double> largest;
   };
   [[nodiscard]] SourceLattice const& source_lattice() const { return source_lattice_; }
+  [[nodiscard]] SourceLattice take_source_lattice() { return std::move(source_lattice_); }  ///< leaves none
 
   /// Writes the Dirichlet values into x, which has an entry for each unknown in the backend's memory.
   virtual void set_dirichlet(double* x) const = 0;

@@ -22,14 +22,13 @@ struct LabelStencilView {
   std::uint8_t const* bytes = nullptr;   ///< labels of the cells, x fastest; null where they take two bytes
   std::uint16_t const* words = nullptr;  ///< or these
   std::int32_t n_labels = 0;             ///< every label is less; this one stands for what is beyond the box
-  bool cubic = false;               ///< cells are cubes of one k each: t_1 = t_2 = t_4 = 3 t_7 and t_3 = t_5 = t_6 = 2 t_7 exactly
+  bool cubic = false;               ///< cells are cubes of one k each: t_1 = t_2 = t_4 = 3 t_7, t_3 = t_5 = t_6 = 2 t_7 exactly
   double const* modes = nullptr;    ///< t_m of a label at [7 label + m - 1]; n_labels + 1 of them, the last one 0
   double const* entries = nullptr;  ///< K(a, b) of a label at [8 label + (a ^ b)]; the same number
 };
 
 /// Bytes of a row in double: x once, y once, one label of a byte: 17. Nearly 40 multiplications and additions by modes; on a device
-/// nearly 30 where cells are cubes of one k. Results do not
-/// depend on the number of threads.
+/// nearly 30 where cells are cubes of one k. Results do not depend on the number of threads.
 class LabelStencilKernels : public ProductKernels<LabelStencilView>, public SmoothingKernels<LabelStencilView> {
 public:
   /// The diagonals of half_stencil in the planes first <= z < end of nodes, laid out as HalfCdsView says of these rows alone; -0.0

@@ -5,6 +5,8 @@
 #include "gpu/kernels/label_stencil_rows.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace poisson {
@@ -33,6 +35,11 @@ struct ByEdges {
   static constexpr int lines = std::is_same_v<S, float> ? 3 : 4, blocks = std::is_same_v<S, float> ? 4 : 3;
 };
 constexpr int most_in_shared = 256;  ///< labels whose table a block keeps
+
+/// Whether the bytes of a plane in double have numbers of 32 bits, by which for_rows_by_edges finds its places.
+bool fits_by_edges(BoxElements const& box) {
+  return box.nodes[0] * box.nodes[1] <= std::numeric_limits<std::uint32_t>::max() / std::int64_t{sizeof(double)};
+}
 
 struct Tiling {
   std::int64_t planes;  ///< of nodes that a block walks through
@@ -220,7 +227,7 @@ __device__ __forceinline__ void for_rows_by_modes(LabelStencilView const& a, Lab
 /// The same for cubes with one k each, in double or single. Of a cube with k h = 12 c the matrix has 5 c - c on the diagonal. With
 /// S the sum of x over the corners of a cell,
 ///   (A x)_i = sum over its 8 cells of c (5 x_i - S) + sum over its 6 edges to nodes j of (the sum of c of the edge's 4 cells) x_j.
-/// Nearly 30 additions and multiplications a row.
+/// Nearly 30 additions and multiplications a row. Precondition: fits_by_edges.
 template <class T, class S, int lines, class Row>
 __device__ __forceinline__ void for_rows_by_edges(LabelStencilView const& a, std::uint8_t const* __restrict__ labels,
                                                   std::int64_t planes, T const* __restrict__ x, Row const& row) {
@@ -230,7 +237,7 @@ __device__ __forceinline__ void for_rows_by_edges(LabelStencilView const& a, std
   __syncthreads();
 
   BoxElements const& box = a.box;
-  // Indices in a plane, and distances within a strip, fit 32 bits, which saves registers.
+  // Indices in a plane fit 32 bits, which saves registers.
   auto const nx = static_cast<std::int32_t>(box.nodes[0]), ny = static_cast<std::int32_t>(box.nodes[1]),
              nz = static_cast<std::int32_t>(box.nodes[2]);
   std::int32_t const tiles_x = (nx + tile_x - 1) / tile_x;
@@ -516,7 +523,7 @@ private:
   static void with_labels(LabelStencilView const& a, Launch const& launch) {
     if (a.bytes == nullptr)
       launch(a.words, ByModes<S, false>());
-    else if (!a.cubic)
+    else if (!a.cubic || !fits_by_edges(a.box))
       launch(a.bytes, ByModes<S, false>());
     else if constexpr (std::is_same_v<S, DoubleDouble>)
       launch(a.bytes, ByModes<S, true>());
