@@ -117,14 +117,13 @@ RawMesh read_raw(MeshSpec const& spec) {
     return std::find(names.begin(), names.end(), extension) != names.end();
   };
   std::string content = spec.content ? *spec.content : read_text(path);
-  bool const exodus = is_exodus(extension), vtkhdf = is({".hdf", ".vtkhdf"});
-  bool const vtk = is({".vtk"}), vtu = is({".vtu"});
+  bool const exodus = is_exodus(extension), by_vtk = is_read_by_vtk(spec), vtkhdf = is({".hdf", ".vtkhdf"});
   for (auto const& [key, array] :
        {std::pair("problem.mesh.array", &spec.array), {"problem.mesh.boundary_array", &spec.boundary_array}})
-    if (!array->empty() && !vtkhdf && !vtk && !vtu)
+    if (!array->empty() && !by_vtk)
       throw InputError(key, "found " + in_quotes(*array) + ", which is for the files of VTK only (.vtk, .vtu, .hdf): '" + path +
                                 "' has no arrays");
-  if (exodus || vtkhdf || vtk || vtu) {
+  if (exodus || by_vtk) {
     if (vtkhdf && !content.starts_with("\x89HDF"))
       fail_in_mesh_file(path, 0, "this is no HDF5 file");
     MeshText text(path, std::move(content));
@@ -133,10 +132,10 @@ RawMesh read_raw(MeshSpec const& spec) {
     if (spec.content)
       step.emplace(*spec.content);
     return read_in_other_process(text, [&] {
-      return exodus   ? read_exodus(text)
-             : vtkhdf ? read_vtkhdf(text, spec, step ? step->path() : path)
-             : vtk    ? read_vtk(text, spec)
-                      : read_vtu(text, spec);
+      return exodus         ? read_exodus(text)
+             : vtkhdf       ? read_vtkhdf(text, spec, step ? step->path() : path)
+             : is({".vtk"}) ? read_vtk(text, spec)
+                            : read_vtu(text, spec);
     });
   }
   if (is_surface(spec)) {

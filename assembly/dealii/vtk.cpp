@@ -1,20 +1,8 @@
 #include "assembly/dealii/raw.hpp"
-#include "assembly/image/vtk_messages.hpp"
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/text.hpp"
 #include "gpu/core/error.hpp"
-
-#include <vtkCellData.h>
-#include <vtkCellType.h>
-#include <vtkDataArray.h>
-#include <vtkErrorCode.h>
-#include <vtkHDFReader.h>
-#include <vtkIdList.h>
-#include <vtkNew.h>
-#include <vtkPoints.h>
-#include <vtkSmartPointer.h>
-#include <vtkUnstructuredGrid.h>
-#include <vtkUnstructuredGridReader.h>
-#include <vtkXMLUnstructuredGridReader.h>
+#include "gpu/core/vtk_readers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -31,43 +19,43 @@
 namespace poisson::assembly {
 namespace {
 
-std::string vtk_type_name(int type) {
+std::string vtk_type_name(VtkCell type) {
   switch (type) {
-  case VTK_TRIANGLE:
+  case VtkCell::triangle:
     return "5 (triangle)";
-  case VTK_TETRA:
+  case VtkCell::tetrahedron:
     return "10 (tetrahedron)";
-  case VTK_WEDGE:
+  case VtkCell::wedge:
     return "13 (wedge)";
-  case VTK_PYRAMID:
+  case VtkCell::pyramid:
     return "14 (pyramid)";
-  case VTK_QUADRATIC_TETRA:
+  case VtkCell::quadratic_tetrahedron:
     return "24 (quadratic tetrahedron)";
-  case VTK_LAGRANGE_TETRAHEDRON:
+  case VtkCell::lagrange_tetrahedron:
     return "71 (Lagrange tetrahedron)";
-  case VTK_LAGRANGE_WEDGE:
+  case VtkCell::lagrange_wedge:
     return "73 (Lagrange wedge)";
   default:
-    return std::to_string(type) + " (see VTK's list of cell types)";
+    return std::to_string(static_cast<int>(type)) + " (see VTK's list of cell types)";
   }
 }
 
 /// Nodes of a quadrilateral whose corners come first, or of none: 0.
-bool is_quad(int type) {
-  return type == VTK_QUAD || type == VTK_PIXEL || type == VTK_QUADRATIC_QUAD || type == VTK_BIQUADRATIC_QUAD ||
-         type == VTK_LAGRANGE_QUADRILATERAL;
+bool is_quad(VtkCell type) {
+  return type == VtkCell::quad || type == VtkCell::pixel || type == VtkCell::quadratic_quad || type == VtkCell::biquadratic_quad ||
+         type == VtkCell::lagrange_quadrilateral;
 }
-bool is_hexahedron(int type) {
-  return type == VTK_HEXAHEDRON || type == VTK_VOXEL || type == VTK_QUADRATIC_HEXAHEDRON || type == VTK_TRIQUADRATIC_HEXAHEDRON ||
-         type == VTK_LAGRANGE_HEXAHEDRON;
+bool is_hexahedron(VtkCell type) {
+  return type == VtkCell::hexahedron || type == VtkCell::voxel || type == VtkCell::quadratic_hexahedron ||
+         type == VtkCell::triquadratic_hexahedron || type == VtkCell::lagrange_hexahedron;
 }
-bool is_line_or_point(int type) {
-  return (type >= VTK_EMPTY_CELL && type <= VTK_POLY_LINE) || type == VTK_QUADRATIC_EDGE || type == VTK_CUBIC_LINE ||
-         type == VTK_LAGRANGE_CURVE;
+bool is_line_or_point(VtkCell type) {
+  return (type >= VtkCell::empty && type <= VtkCell::poly_line) || type == VtkCell::quadratic_edge || type == VtkCell::cubic_line ||
+         type == VtkCell::lagrange_curve;
 }
-bool is_surface(int type) {
-  return (type >= VTK_TRIANGLE && type <= VTK_QUAD) || type == VTK_QUADRATIC_TRIANGLE || type == VTK_QUADRATIC_POLYGON ||
-         type == VTK_BIQUADRATIC_TRIANGLE || type == VTK_LAGRANGE_TRIANGLE;
+bool is_surface(VtkCell type) {
+  return (type >= VtkCell::triangle && type <= VtkCell::quad) || type == VtkCell::quadratic_triangle ||
+         type == VtkCell::quadratic_polygon || type == VtkCell::biquadratic_triangle || type == VtkCell::lagrange_triangle;
 }
 
 /// A name of an array without what differs between programs: case, the characters between words, and a plural.
@@ -82,15 +70,16 @@ std::string bare(std::string const& name) {
 /// Marks cells that another piece of the mesh has, too.
 constexpr std::string_view ghost_cells = "vtkGhostType";
 
+using CellArray = VtkGrid::CellArray;
+
 /// Cell data with one number for every cell.
 class CellArrays {
 public:
-  explicit CellArrays(vtkUnstructuredGrid& grid) {
-    for (int i = 0; i < grid.GetCellData()->GetNumberOfArrays(); ++i)
-      if (vtkDataArray* const array = grid.GetCellData()->GetArray(i);
-          array != nullptr && array->GetName() != nullptr && array->GetName() != ghost_cells) {
-        names_ += (names_.empty() ? "" : ", ") + std::string(array->GetName());
-        arrays_.push_back(array);
+  explicit CellArrays(VtkGrid const& grid) {
+    for (CellArray const& array : grid.arrays)
+      if (array.name != ghost_cells) {
+        names_ += (names_.empty() ? "" : ", ") + array.name;
+        arrays_.push_back(&array);
       }
   }
 
@@ -98,9 +87,9 @@ public:
   [[nodiscard]] std::string const& names() const { return names_; }
 
   /// The one that a key names.
-  [[nodiscard]] vtkDataArray* named(std::string const& name, char const* key, MeshText const& text) const {
-    for (vtkDataArray* const array : arrays_)
-      if (array->GetName() == name)
+  [[nodiscard]] CellArray const* named(std::string const& name, char const* key, MeshText const& text) const {
+    for (CellArray const* const array : arrays_)
+      if (array->name == name)
         return array;
     throw InputError(key, "mesh file '" + text.path() + "' has no cell data " + in_quotes(name) +
                               (names_.empty() ? "; it has none" : "; it has: " + names_));
@@ -108,17 +97,17 @@ public:
 
   /// Returns the arrays to which programs give one of these names, the most likely first.
   template <std::size_t N>
-  [[nodiscard]] std::vector<vtkDataArray*> known(std::array<char const*, N> const& usual) const {
-    std::vector<vtkDataArray*> found;
+  [[nodiscard]] std::vector<CellArray const*> known(std::array<char const*, N> const& usual) const {
+    std::vector<CellArray const*> found;
     for (char const* const name : usual)
-      for (vtkDataArray* const array : arrays_)
-        if (bare(array->GetName()) == name)
+      for (CellArray const* const array : arrays_)
+        if (bare(array->name) == name)
           found.push_back(array);
     return found;
   }
 
 private:
-  std::vector<vtkDataArray*> arrays_;
+  std::vector<CellArray const*> arrays_;
   std::string names_;
 };
 
@@ -134,7 +123,7 @@ constexpr std::array<char const*, 9> usual_boundaries{"BOUNDARY", "BOUNDARYID", 
 
 class VtkCells {
 public:
-  VtkCells(MeshText& text, MeshSpec const& spec, vtkUnstructuredGrid& grid) : text_(text), grid_(grid), builder_(text) {
+  VtkCells(MeshText& text, MeshSpec const& spec, VtkGrid const& grid) : text_(text), grid_(grid), builder_(text) {
     CellArrays const arrays(grid);
     auto const materials = arrays.known(usual_materials), boundaries = arrays.known(usual_boundaries);
     if (!spec.array.empty())
@@ -149,25 +138,27 @@ public:
     else
       boundaries_ = spec.array.empty() && !boundaries.empty() ? boundaries.front() : materials_;
     if (spec.array.empty() && materials.size() > 1 && materials[1] != boundaries_)
-      builder_.mesh().notes.push_back("cell data: " + arrays.names() + "; " + in_quotes(materials_->GetName()) +
+      builder_.mesh().notes.push_back("cell data: " + arrays.names() + "; " + in_quotes(materials_->name) +
                                       " is taken for the materials, and problem.mesh.array can name others");
-    for (vtkDataArray* const ids : {materials_, boundaries_})
-      if (ids != nullptr && (ids->GetNumberOfComponents() != 1 || ids->GetNumberOfTuples() != grid.GetNumberOfCells()))
-        text.fail(std::string("the cell data ") + in_quotes(ids->GetName()) + " must have one number for every cell");
+    for (CellArray const* const ids : {materials_, boundaries_})
+      if (ids != nullptr && (ids->components != 1 || std::ssize(ids->values) != grid.n_cells()))
+        text.fail("the cell data " + in_quotes(ids->name) + " must have one number for every cell");
   }
 
   RawMesh read() {
-    for (vtkIdType i = 0; i < grid_.GetNumberOfPoints(); ++i) {
-      std::array<double, 3> x{};
-      grid_.GetPoints()->GetPoint(i, x.data());
-      for (double const value : x)
-        text_.finite(value, "a coordinate");
+    for (std::int64_t i = 0; i < std::ssize(grid_.points) / 3; ++i) {
+      double const* const x = grid_.points.data() + 3 * i;
+      for (int d = 0; d < 3; ++d)
+        text_.finite(x[d], "a coordinate");
       builder_.add_vertex(i, x[0], x[1], x[2]);
     }
-    vtkDataArray* const ghosts = grid_.GetCellData()->GetArray(ghost_cells.data());
+    auto const ghosts =
+        std::find_if(grid_.arrays.begin(), grid_.arrays.end(), [](CellArray const& array) { return array.name == ghost_cells; });
+    if (ghosts != grid_.arrays.end() && std::ssize(ghosts->values) != grid_.n_cells())
+      text_.fail("the cell data " + in_quotes(ghosts->name) + " must have one number for every cell");
     std::int64_t passed_over = 0;
-    for (vtkIdType cell = 0; cell < grid_.GetNumberOfCells(); ++cell)
-      if (ghosts != nullptr && (static_cast<int>(ghosts->GetComponent(cell, 0)) & 1) != 0)
+    for (std::int64_t cell = 0; cell < grid_.n_cells(); ++cell)
+      if (ghosts != grid_.arrays.end() && (static_cast<int>(ghosts->values[static_cast<std::size_t>(cell)]) & 1) != 0)
         ++passed_over;
       else
         add(cell);
@@ -178,20 +169,20 @@ public:
   }
 
 private:
-  void add(vtkIdType cell) {
-    int const type = grid_.GetCellType(cell);
+  void add(std::int64_t cell) {
+    auto const i = static_cast<std::size_t>(cell);
+    auto const type = static_cast<VtkCell>(grid_.types[i]);
     if (is_line_or_point(type))
       return;
     if (!is_hexahedron(type) && !is_quad(type)) {
       builder_.add_unsupported(vtk_type_name(type), is_surface(type) ? 2 : 3);
       return;
     }
-    grid_.GetCellPoints(cell, points_);
-    vtkIdType const n = points_->GetNumberOfIds();
-    numbers_.assign(points_->begin(), points_->end());
+    numbers_.assign(grid_.nodes.begin() + grid_.offsets[i], grid_.nodes.begin() + grid_.offsets[i + 1]);
+    std::int64_t const n = std::ssize(numbers_);
     if (is_quad(type)) {
       require(cell, n >= 4);
-      if (type == VTK_PIXEL)
+      if (type == VtkCell::pixel)
         std::swap(numbers_[2], numbers_[3]);
       if (std::int64_t const id = id_of(boundaries_, cell); id != -1)  // -1: a face that deal.II wrote for its manifold only
         builder_.add_quad({numbers_[0], numbers_[1], numbers_[2], numbers_[3]}, id);
@@ -199,12 +190,12 @@ private:
     }
     std::int64_t const id = id_of(materials_, cell);
     auto const order = static_cast<int>(std::lround(std::cbrt(static_cast<double>(n)))) - 1;
-    bool const corners_and_edges = type == VTK_QUADRATIC_HEXAHEDRON;
-    require(cell, corners_and_edges                     ? n == 20
-                  : type == VTK_TRIQUADRATIC_HEXAHEDRON ? n == 27
-                  : type == VTK_LAGRANGE_HEXAHEDRON     ? order >= 1 && order <= 10 && n == (order + 1) * (order + 1) * (order + 1)
-                                                        : n == 8);
-    if (type == VTK_VOXEL) {
+    bool const corners_and_edges = type == VtkCell::quadratic_hexahedron;
+    require(cell, corners_and_edges                          ? n == 20
+                  : type == VtkCell::triquadratic_hexahedron ? n == 27
+                  : type == VtkCell::lagrange_hexahedron ? order >= 1 && order <= 10 && n == (order + 1) * (order + 1) * (order + 1)
+                                                         : n == 8);
+    if (type == VtkCell::voxel) {
       std::swap(numbers_[2], numbers_[3]);
       std::swap(numbers_[6], numbers_[7]);
     }
@@ -219,39 +210,36 @@ private:
     builder_.add_hexahedron(numbers_, hexahedron_, id);
   }
 
-  void require(vtkIdType cell, bool holds) const {
+  void require(std::int64_t cell, bool holds) const {
     if (!holds)
-      text_.fail("cell " + std::to_string(cell) + " is of type " + std::to_string(grid_.GetCellType(cell)) + " and has " +
+      text_.fail("cell " + std::to_string(cell) + " is of type " +
+                 std::to_string(static_cast<int>(grid_.types[static_cast<std::size_t>(cell)])) + " and has " +
                  std::to_string(numbers_.size()) + " nodes, which does not fit");
   }
 
-  [[nodiscard]] std::int64_t id_of(vtkDataArray* ids, vtkIdType cell) const {
+  [[nodiscard]] std::int64_t id_of(CellArray const* ids, std::int64_t cell) const {
     if (ids == nullptr)
       return 0;
-    double const value = ids->GetComponent(cell, 0);
+    double const value = ids->values[static_cast<std::size_t>(cell)];
     if (!(value == std::floor(value)) || std::abs(value) > 5e9)
-      text_.fail(std::string("the cell data ") + in_quotes(ids->GetName()) + " must be whole numbers");
+      text_.fail("the cell data " + in_quotes(ids->name) + " must be whole numbers");
     return static_cast<std::int64_t>(value);
   }
 
   MeshText& text_;
-  vtkUnstructuredGrid& grid_;
-  vtkDataArray *materials_ = nullptr, *boundaries_ = nullptr;  ///< ids of hexahedra, and of quadrilaterals
+  VtkGrid const& grid_;
+  CellArray const *materials_ = nullptr, *boundaries_ = nullptr;  ///< ids of hexahedra, and of quadrilaterals
   RawMeshBuilder builder_;
-  vtkNew<vtkIdList> points_;
   std::vector<std::int64_t> numbers_;
   HexahedronNodes hexahedron_;
 };
 
-RawMesh read_grid(MeshText& text, MeshSpec const& spec, vtkAlgorithm& reader) {
-  VtkMessages const messages;
-  reader.Update();
-  auto* const grid = vtkUnstructuredGrid::SafeDownCast(reader.GetOutputDataObject(0));
-  auto const errors = messages.all(true);
-  if (!errors.empty() || reader.GetErrorCode() != vtkErrorCode::NoError || grid == nullptr || grid->GetPoints() == nullptr)
-    text.fail("VTK cannot read it as an unstructured grid" + (errors.empty() ? "" : ": " + errors.front()));
-  RawMesh mesh = VtkCells(text, spec, *grid).read();
-  for (std::string const& warning : messages.all(false))
+RawMesh read_grid(MeshText& text, MeshSpec const& spec, VtkGridFile format, std::string const& file) {
+  VtkGrid const grid = vtk_grids().read(format, file, text.content());
+  if (!grid.is_grid)
+    text.fail("VTK cannot read it as an unstructured grid" + (grid.errors.empty() ? "" : ": " + grid.errors.front()));
+  RawMesh mesh = VtkCells(text, spec, grid).read();
+  for (std::string const& warning : grid.warnings)
     mesh.notes.push_back("VTK says: " + warning);
   return mesh;
 }
@@ -517,30 +505,16 @@ RawMesh read_vtk(MeshText& text, MeshSpec const& spec) {
   if (!text.content().starts_with("# vtk DataFile Version"))
     text.fail("this is not a legacy VTK file: its first line is not '# vtk DataFile Version ...'");
   LegacyBlocks(text).require_all();
-  vtkNew<vtkUnstructuredGridReader> reader;
-  if (text.content().size() > 2147483647) {
-    reader->SetFileName(text.path().c_str());  // VTK counts the characters of a string by an int
-  } else {
-    reader->ReadFromInputStringOn();
-    reader->SetBinaryInputString(text.content().data(), static_cast<int>(text.content().size()));
-  }
-  reader->ReadAllScalarsOn();
-  reader->ReadAllFieldsOn();
-  return read_grid(text, spec, *reader);
+  return read_grid(text, spec, VtkGridFile::legacy, text.path());
 }
 
 RawMesh read_vtu(MeshText& text, MeshSpec const& spec) {
   require_lengths(text);
-  vtkNew<vtkXMLUnstructuredGridReader> reader;
-  reader->ReadFromInputStringOn();
-  reader->SetInputString(std::string(text.content()));
-  return read_grid(text, spec, *reader);
+  return read_grid(text, spec, VtkGridFile::xml, text.path());
 }
 
 RawMesh read_vtkhdf(MeshText& text, MeshSpec const& spec, std::string const& file) {
-  vtkNew<vtkHDFReader> reader;
-  reader->SetFileName(file.c_str());
-  return read_grid(text, spec, *reader);
+  return read_grid(text, spec, VtkGridFile::hdf, file);
 }
 
 }  // namespace poisson::assembly

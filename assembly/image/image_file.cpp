@@ -1,12 +1,12 @@
 #include "assembly/image/image_file.hpp"
 
 #include "assembly/image/image_header.hpp"
-#include "assembly/image/image_library.hpp"
 #include "assembly/parallel.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/input_file.hpp"
 #include "gpu/core/module.hpp"
 #include "gpu/core/reader_process.hpp"
+#include "gpu/core/vtk_readers.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -21,15 +21,15 @@
 #include <utility>
 #include <zlib.h>
 
-extern "C" __attribute__((weak)) poisson::assembly::ImageFunctions const* poisson_image();
+extern "C" __attribute__((weak)) poisson::VtkImageReader const* poisson_image();
 
 namespace poisson::assembly {
 namespace {
 
 namespace fs = std::filesystem;
 
-ImageFunctions const& library() {
-  static Module<ImageFunctions> const module("poisson_image", poisson_image, "images in .vti and TIFF files");
+VtkImageReader const& library() {
+  static Module<VtkImageReader> const module("poisson_image", poisson_image, "images in .vti and TIFF files");
   return module.functions();
 }
 
@@ -181,6 +181,16 @@ void in_other_process(std::string const& file, std::int64_t file_bytes,
     throw InputError(key, text);
 }
 
+/// What `read` makes by VTK of a file, which is named in what it refuses.
+template <class Read>
+auto by_vtk(std::string const& file, Read const& read) {
+  try {
+    return read(library());
+  } catch (InputError const& error) {
+    refuse_image(file, error.what(), error.key());
+  }
+}
+
 /// What of a header goes through a pipe.
 struct PlainHeader {
   Counts3 cells{};
@@ -190,13 +200,13 @@ struct PlainHeader {
 
 /// The header of a .vti file, and its voxels, unless `bytes` is null.
 ImageHeader read_vti(std::string const& file, std::string const& array, HostVector<std::byte>* bytes) {
-  ImageFunctions const& by_vtk = library();
+  static_cast<void>(library());  // loaded here, not in the other process
   ImageHeader header;
   in_other_process(
       file, size_of_file(file),
       [&](auto const& answer) {
-        VtkImage const image = by_vtk.read_vti(file, array, bytes != nullptr);
-        PlainHeader const plain{image.header.cells, image.header.type, *image.header.spacing, *image.header.low};
+        VtkImage const image = by_vtk(file, [&](VtkImageReader const& vtk) { return vtk.read_vti(file, array, bytes != nullptr); });
+        PlainHeader const plain{image.cells, image.type, image.spacing, image.low};
         answer(&plain, sizeof plain);
         answer(image.bytes.data(), image.bytes.size());
       },
@@ -218,7 +228,7 @@ ImageHeader read_vti(std::string const& file, std::string const& array, HostVect
 }
 
 HostVector<std::byte> read_tiffs(ImageHeader const& header) {
-  ImageFunctions const& by_vtk = library();
+  static_cast<void>(library());
   HostVector<std::byte> bytes(static_cast<std::size_t>(bytes_of(header, header.data_files[0])));
   ImageHeader of_file = header;
   if (header.data_files.size() > 1)
@@ -232,7 +242,9 @@ HostVector<std::byte> read_tiffs(ImageHeader const& header) {
       std::max(file_bytes, static_cast<std::int64_t>(bytes.size())),
       [&](auto const& answer) {
         for (std::string const& file : header.data_files) {
-          std::vector<std::byte> const part = by_vtk.read_tiff(file, of_file);
+          std::vector<std::byte> const part = by_vtk(file, [&](VtkImageReader const& vtk) {
+            return vtk.read_tiff(file, of_file.cells, of_file.type, static_cast<std::int64_t>(of_part));
+          });
           answer(part.data(), part.size());
         }
       },

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "gpu/core/host_vector.hpp"
-#include "gpu/core/names.hpp"
+#include "gpu/core/vtk_readers.hpp"
 
 #include <array>
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace poisson::assembly {
 
 using Counts3 = std::array<std::int64_t, 3>;
 
-enum class VoxelType { uint8, int8, uint16, int16, uint32, int32, float32, float64 };
+using poisson::VoxelType;
 
 /// Bytes of a voxel.
 [[nodiscard]] std::int64_t size_of(VoxelType type);
@@ -89,15 +89,3 @@ struct Phase {
 [[nodiscard]] std::vector<Phase> phases_of(LabelImage const& image);
 
 }  // namespace poisson::assembly
-
-template <>
-struct poisson::Names<poisson::assembly::VoxelType> {
-  static constexpr std::array<Named<assembly::VoxelType>, 8> values{{{assembly::VoxelType::uint8, "uint8"},
-                                                                     {assembly::VoxelType::int8, "int8"},
-                                                                     {assembly::VoxelType::uint16, "uint16"},
-                                                                     {assembly::VoxelType::int16, "int16"},
-                                                                     {assembly::VoxelType::uint32, "uint32"},
-                                                                     {assembly::VoxelType::int32, "int32"},
-                                                                     {assembly::VoxelType::float32, "float32"},
-                                                                     {assembly::VoxelType::float64, "float64"}}};
-};

@@ -3,6 +3,7 @@
 #include "gpu/core/module.hpp"
 
 extern "C" __attribute__((weak)) poisson::assembly::DealiiFunctions const* poisson_dealii();
+extern "C" __attribute__((weak)) poisson::VtkGridReader const* poisson_grids();
 
 namespace poisson::assembly {
 namespace {
@@ -15,8 +16,16 @@ DealiiFunctions const& library() {
 }  // namespace
 
 void prepare_for(MeshSpec const& spec) {
-  if (!is_box(spec))
-    static_cast<void>(library());
+  if (is_box(spec))
+    return;
+  static_cast<void>(library());
+  if (is_read_by_vtk(spec))
+    static_cast<void>(vtk_grids());
+}
+
+VtkGridReader const& vtk_grids() {
+  static Module<VtkGridReader> const module("poisson_grids", poisson_grids, "meshes in files of VTK");
+  return module.functions();
 }
 
 MeshCounts refined_counts(CoarseMesh const& mesh, MeshSpec const& spec) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "assembly/mesh/counts.hpp"
+#include "gpu/core/vtk_readers.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -65,9 +66,11 @@ struct MeshContent {
 /// fixed; into runs where deal.II has no METIS. The part of every vertex; parts are numbered in the order of their first vertices,
 /// and the last ones have none where there are few vertices. Needs the same library.
 [[nodiscard]] std::vector<std::int32_t> divide(Graph const& graph, int n_parts);
-/// Loads that library now, if this mesh needs it, so that no stage of a run is charged with it. Throws EnvironmentError when it
-/// cannot be loaded.
+/// Loads that library now, if this mesh needs it, and the one by which VTK reads its file, so that no stage of a run is charged
+/// with them. Throws EnvironmentError when one cannot be loaded.
 void prepare_for(MeshSpec const& spec);
+/// VTK's reader of grids, whose library the first call loads. Throws EnvironmentError.
+[[nodiscard]] VtkGridReader const& vtk_grids();
 
 /// What the library has: the functions above.
 struct DealiiFunctions {

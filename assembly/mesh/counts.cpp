@@ -321,6 +321,11 @@ bool is_surface(MeshSpec const& spec) {
   return ending_of_mesh_file(spec.file) == ".stl";
 }
 
+bool is_read_by_vtk(MeshSpec const& spec) {
+  std::string const ending = ending_of_mesh_file(spec.file);
+  return ending == ".vtk" || ending == ".vtu" || ending == ".hdf" || ending == ".vtkhdf";
+}
+
 bool is_box(MeshSpec const& spec) {
   return spec.file.empty() && spec.generator == "box" && !spec.has_void() && spec.local == nullptr;
 }

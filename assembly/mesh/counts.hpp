@@ -118,6 +118,8 @@ struct MeshCounts {
 [[nodiscard]] bool is_drawing(MeshSpec const& spec);
 /// Whether the file is a surface, whose inside becomes voxels: .stl.
 [[nodiscard]] bool is_surface(MeshSpec const& spec);
+/// Whether VTK reads the file: .vtk, .vtu, .hdf, .vtkhdf.
+[[nodiscard]] bool is_read_by_vtk(MeshSpec const& spec);
 /// The key that says where the mesh comes from.
 [[nodiscard]] char const* source_key(MeshSpec const& spec);
 /// Throws InputError when the number of refinements is out of range.

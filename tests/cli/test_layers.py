@@ -11,7 +11,7 @@ from conftest import CUBE, EXECUTABLE, ROOT
 
 FOLDER = pathlib.Path(EXECUTABLE).parent
 LAYERS = {"app": {"app", "assembly", "output", "gpu"}, "assembly": {"assembly", "gpu/core"}, "output": {"output", "gpu/core"}, "gpu": {"gpu"}}
-OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output/vtk", "assembly/dealii", "assembly/image"}, r"netcdf": {"assembly/dealii"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
+OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output/vtk"}, r"netcdf": {"assembly/dealii"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
           r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda", "gpu/peers/cuda"},
           r"mpi\.h": {"app/mpi"}, r"cairo": {"output/picture"}, r"(hdf5|H5)": {"output/vtk"}}
 # Rooms of a layer, lowest first: each may include itself and those before it.
@@ -117,7 +117,7 @@ def test_hdf5_is_the_serial_one():
 
 NO_FILES = ("--set", "output={vtk: {enabled: false}, picture: false, report: false}")
 # What is loaded only when it is needed: our libraries, and what they are for.
-MODULES = {"libpoisson_dealii.so": r"deal_?ii|trilinos|netcdf", "libpoisson_vtk.so": r"libvtk|hdf5", "libpoisson_image.so": r"libvtk", "libpoisson_cairo.so": r"cairo|X11|fontconfig",
+MODULES = {"libpoisson_dealii.so": r"deal_?ii|trilinos|netcdf", "libpoisson_vtk.so": r"libvtk|hdf5", "libpoisson_grids.so": r"libvtk", "libpoisson_image.so": r"libvtk", "libpoisson_cairo.so": r"cairo|X11|fontconfig",
            "libpoisson_lapack.so": r"blas|lapack|gfortran", "libpoisson_umfpack.so": r"umfpack|amd|cholmod|suitesparse|colamd|metis|blas|lapack|gfortran|quadmath", "libpoisson_mpi.so": r"libmpi|open-rte"}
 
 
@@ -161,6 +161,27 @@ def test_what_needs_a_library_loads_it(poisson, module):
     found = libraries(poisson, "run", "case.yaml", "--output", "out", "--backend", "cpu", *settings_that_need(module))
     assert {name for name in found if name.startswith("libpoisson_")} == {module}
     assert any(re.search(MODULES[module], name) for name in found - {module})
+
+
+def test_vtk_comes_with_meshes_that_it_reads(poisson):
+    """And with no others: of deal.II's generators and readers none needs it."""
+    mesh = """# vtk DataFile Version 3.0
+one cell
+ASCII
+DATASET UNSTRUCTURED_GRID
+POINTS 8 double
+0 0 0  1 0 0  1 1 0  0 1 0  0 0 1  1 0 1  1 1 1  0 1 1
+CELLS 1 9
+8 0 1 2 3 4 5 6 7
+CELL_TYPES 1
+12
+"""
+    (poisson.directory / "one.vtk").write_text(mesh)
+    poisson.write(CUBE)
+    for text, needs in (("{generator: hyper_ball}", False), ("{file: one.vtk, refinements: 2}", True)):
+        found = libraries(poisson, "run", "case.yaml", "--output", "out", "--overwrite", "--backend", "cpu", *NO_FILES, "--set", f"problem.mesh={text}")
+        assert "libpoisson_dealii.so" in found
+        assert ("libpoisson_grids.so" in found) == any(name.startswith("libvtk") for name in found) == needs, found
 
 
 @pytest.mark.parametrize("module", NEEDS)

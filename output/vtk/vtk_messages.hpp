@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace poisson::assembly {
+namespace poisson::output {
 
 /// What VTK says while a file is read.
 class VtkMessages {
@@ -46,4 +46,4 @@ private:
   vtkNew<vtkStringOutputWindow> window_;
 };
 
-}  // namespace poisson::assembly
+}  // namespace poisson::output
