@@ -38,6 +38,9 @@ constexpr std::int64_t most_nodes_stored = 100000;
 /// constant coefficients, 1.5 (4.5 where one direction is the strongest), and a little, is therefore replaced by a bound.
 constexpr double largest_symbol = 2, largest_symbol_of_lines = 5;
 constexpr int steps_of_bound = 4;
+/// Beside such jumps the smoother takes twice the steps of the next finer level, up to so many times those of the finest: P hardly
+/// reaches some parts there, and coarse levels cost little.
+constexpr int most_doubled = 8;
 constexpr double strong_direction = 0.25;  ///< share of the strongest coupling from which a direction is halved
 /// Directions of so few nodes are not halved: with fewer in x or y the offsets of the diagonals would no longer ascend.
 constexpr std::array<std::int32_t, 3> least_nodes{3, 3, 1};
@@ -100,15 +103,16 @@ void set_largest(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis) {
 
 /// Sets the polynomial of the level's smoother, before a coarser level is made. `bound` is called where a symbol of the rows,
 /// beside a jump of the coefficient, says little. It returns what weighted_bound does, and may lower the eigenvalue of set_largest.
-/// `stencil` tells that all rows are that of one.
+/// `stencil` tells that all rows are that of one. Returns whether there are such jumps.
 template <class V, class Bound>
-void set_smoother(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis, BoxCoarsening<V> const& coarsening, bool stencil,
+bool set_smoother(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis, BoxCoarsening<V> const& coarsening, bool stencil,
                   Bound const& bound) {
   bool const isotropic = coarsening.halved[0] && coarsening.halved[1] && coarsening.halved[2];
   bool const beside_jumps = !stencil && analysis.largest > (isotropic ? largest_symbol : largest_symbol_of_lines);
   if (beside_jumps)
     level.largest = std::min(level.largest, bound());
   level.polynomial = isotropic && !beside_jumps ? SmootherPolynomial::fourth_kind : SmootherPolynomial::optimal;
+  return beside_jumps;
 }
 
 /// Returns a bound of the eigenvalues of D^-1 A: Gershgorin's for D^-1/2 A D^-1/2, whose entries beside jumps are not larger than
@@ -434,7 +438,7 @@ public:
         }
         return;
       }
-      set_smoother(level, analysis, *coarsening, stencil_.has_value(), [&] {
+      bool const beside_jumps = set_smoother(level, analysis, *coarsening, stencil_.has_value(), [&] {
         return max_over(ranks_, weighted_bound<V>(context_, level.diagonal, [&](V const* z, V* y) {
                           if (labels_ != nullptr)
                             return bound_of_slabs(z, y);
@@ -444,6 +448,8 @@ public:
                           return found;
                         }));
       });
+      if (beside_jumps && steps_of_finer_ > 0)
+        level.more_steps = std::min(2 * steps_of_finer_, most_doubled * multigrid.degree) - multigrid.degree;
       options_.done(context_, "analysis");
       if (stencil_) {
         auto const coarser =
@@ -456,6 +462,7 @@ public:
         for (std::size_t face = 0; face < 6; ++face)
           coarsening->held[face] = operator_->view().box.faces[face].type == BoxFace::Type::dirichlet;
       }
+      steps_of_finer_ = multigrid.degree + level.more_steps;
       if (descend(*coarsening, std::move(free)))
         return;
     }
@@ -758,6 +765,7 @@ public:
     PreconditionerOptions rest = options_;
     rest.multigrid.levels -= static_cast<int>(result_.levels.size());
     BoxSetup on_every_rank(context_, alone(), {whole_}, whole_, rest);
+    on_every_rank.steps_of_finer_ = steps_of_finer_;
     if (stencil_)
       on_every_rank.add_stencil(*stencil_, stencil_->on(context_, whole_));
     else
@@ -784,7 +792,8 @@ private:
   LabelOperator const* labels_ = nullptr;      ///< while it is the last level
   std::unique_ptr<BoxOperator> own_operator_;  ///< where the level has entries instead
   BoxLevel<V> fine_;
-  Array<V> scratch_;  ///< diagonals of a matrix-free level
+  Array<V> scratch_;        ///< diagonals of a matrix-free level
+  int steps_of_finer_ = 0;  ///< of the smoother, on the level before; 0 without one
 };
 
 }  // namespace

@@ -54,6 +54,23 @@ std::vector<Data> stiff() {
   return {constant(1), constant(1), constant(1000)};
 }
 
+/// `high` where sin(a x) sin(b y) + sin(c y) sin(d z) + sin(e z) sin(f x) is positive, else 1: two phases without an order.
+std::vector<Data> phases(double high) {
+  using I = Instruction;
+  std::array<std::pair<Op, double>, 6> const factors{
+      {{Op::x, 31}, {Op::y, 37}, {Op::y, 26}, {Op::z, 43}, {Op::z, 29}, {Op::x, 47}}};
+  ExpressionCode code;
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    for (I const& instruction : {I(factors[i].first), I(Op::constant, factors[i].second), I(Op::multiply), I(Op::sin)})
+      code.push_back(instruction);
+    if (i % 2 == 1)
+      code.push_back(I(Op::multiply));
+    if (i == 3 || i == 5)
+      code.push_back(I(Op::add));
+  }
+  return {{one_or(high, code), {}}};
+}
+
 constexpr std::array<Type, 6> all_neumann{Type::neumann, Type::neumann, Type::neumann, Type::neumann, Type::neumann, Type::neumann};
 constexpr std::array<Type, 6> one_face{Type::dirichlet, Type::neumann, Type::neumann, Type::neumann, Type::neumann, Type::neumann};
 constexpr std::array<Type, 6> with_robin{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
@@ -515,6 +532,30 @@ TYPED_TEST(Multigrid, JumpsStretchingAndOddSizes) {
     options.tolerance = 1e-10;
     EXPECT_LE(this->solve_box(trial.box, options).iterations, trial.most);
   }
+}
+
+// Where k jumps coarse levels have parts that P hardly reaches. With two steps on every level it takes 19 iterations.
+TYPED_TEST(Multigrid, CoarserLevelsTakeMoreStepsBesideJumps) {
+  auto const steps = [&](Box const& box, int degree) {
+    BoxSystem system(*this->context, box.problem());
+    PreconditionerOptions options = this->options_of(box, system.matrix(), LevelsBy::box);
+    options.multigrid.degree = degree;
+    options.multigrid.coarse_size = 50;
+    std::vector<int> result;
+    for (auto const& level : this->template hierarchy_of<float>(system.matrix(), options).levels)
+      result.push_back(degree + level.more_steps);
+    return result;
+  };
+  Box const two_phases{{64, 64, 64}, phases(1e3)};
+  // The last level is not smoothed, and in the one before hardly anything is left of the jumps.
+  EXPECT_EQ(steps(two_phases, 2), (std::vector<int>{2, 4, 8, 16, 2, 2}));
+  EXPECT_EQ(steps(two_phases, 1), (std::vector<int>{1, 2, 4, 8, 1, 1}));
+  for (std::vector<Data> const& k : {std::vector<Data>{one()}, stiff()})
+    for (int const of_level : steps({{32, 32, 32}, k}, 2))
+      EXPECT_EQ(of_level, 2);
+  SolverOptions solver;
+  solver.tolerance = 1e-10;
+  EXPECT_LE(this->solve_box(two_phases, solver).iterations, 15);
 }
 
 TYPED_TEST(Multigrid, SmallestBoxes) {
