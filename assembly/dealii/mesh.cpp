@@ -236,15 +236,17 @@ Mesh make_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names) {
       unrefined.refinements = 0;
       MeshCounts const counts = predict_counts(unrefined);
       check_index_range(unrefined, counts, 1);
-      check_memory(has_void ? 2 * counts.cells * bytes_per_created_cell : counts.triangulation_bytes, "the mesh");
-      mesh.triangulation = build_box(*counts.box, has_void || spec.labels != nullptr || spec.local != nullptr);
+      if (!has_void) {
+        check_memory(counts.triangulation_bytes, "the mesh");
+        mesh.triangulation = build_box(*counts.box, spec.labels != nullptr || spec.local != nullptr);
+        if (spec.labels != nullptr)
+          set_materials(*mesh.triangulation, *spec.labels);
+      }
       mesh.box = counts.box;
       mesh.boundary_ids = counts.boundary_ids;
       mesh.material_ids = counts.material_ids;
       mesh.material_groups = counts.material_groups;
       mesh.notes = counts.notes;
-      if (spec.labels != nullptr)
-        set_materials(*mesh.triangulation, *spec.labels);
     } else {
       if (spec.file.empty())
         mesh.triangulation = generate_mesh(spec);

@@ -24,7 +24,8 @@ namespace poisson::assembly {
 
 /// Takes the cells out that are void (MeshSpec::has_void). Faces that were between them and others become boundaries: each region's
 /// has an id behind those of the mesh and the region's name, that of materials the name void_surface. Ids, materials, manifolds and
-/// shapes of what is left stay. Errors: InputError where a region or a material takes nothing, or nothing is left.
+/// shapes of what is left stay. Of a box there need not be a triangulation. Errors: InputError where a region or a material takes
+/// nothing, or nothing is left.
 void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& names);
 
 /// Shape of a trilinear hexahedron with vertices in deal.II's order.

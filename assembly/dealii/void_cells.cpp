@@ -1,3 +1,4 @@
+#include "assembly/dealii/mesh_cells.hpp"
 #include "assembly/dealii/sources.hpp"
 #include "assembly/expression/expression.hpp"
 #include "gpu/core/error.hpp"
@@ -6,12 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deal.II/grid/grid_tools.h>
 #include <deal.II/grid/manifold_lib.h>
 #include <deal.II/grid/tria.h>
-#include <deal.II/grid/tria_accessor.h>
 #include <deal.II/grid/tria_description.h>
-#include <deal.II/grid/tria_iterator.h>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -28,37 +26,28 @@ namespace {
 
 constexpr char const* surface_of_materials = "void_surface";
 
-/// Points of a cell, at places in [0, 1]^3.
-class CellPoints {
-public:
-  explicit CellPoints(Mesh const& mesh) {
-    if (mesh.curved_cells)
-      image_.emplace(*mesh.curved_cells);
-  }
-  [[nodiscard]] dealii::Point<3> at(dealii::Triangulation<3>::active_cell_iterator const& cell, dealii::Point<3> const& place) {
-    if (image_)
-      return (*image_)(cell->active_cell_index(), {place[0], place[1], place[2]});
-    dealii::Point<3> x;
-    for (unsigned v = 0; v < 8; ++v)
-      x += cell->vertex(v) * dealii::GeometryInfo<3>::d_linear_shape_function(place, v);
-    return x;
-  }
-
-private:
-  std::optional<CurvedImages> image_;
-};
-
-/// What takes a cell out: a region that is void, or a material.
+/// Which cells are taken out. Each cell has the number of the surface that it leaves, from 1 on; 0: it stays.
 struct Finding {
-  std::vector<std::string> surface;  ///< by cell: the name of the surface that it leaves; empty: it stays
+  std::vector<std::uint16_t> surface;
+  std::vector<std::string> names;  ///< of surfaces
   std::vector<std::string> notes;
+
+  static constexpr std::uint16_t stays = 0, left_out = 65535;  ///< left_out: no face of another part is that of such a cell
+
+  [[nodiscard]] std::uint16_t& of(std::int64_t cell) { return surface[static_cast<std::size_t>(cell)]; }
+  [[nodiscard]] std::uint16_t of(std::int64_t cell) const { return surface[static_cast<std::size_t>(cell)]; }
+  [[nodiscard]] std::uint16_t number(std::string const& name) {
+    auto const at = std::find(names.begin(), names.end(), name);
+    auto const result = static_cast<std::uint16_t>(at - names.begin() + 1);
+    if (at == names.end())
+      names.push_back(name);
+    return result;
+  }
 };
 
 /// The materials of the mesh that are void by the name or id of a group. Names may be those of regions, too.
-std::set<unsigned> void_materials(Mesh const& mesh, MeshSpec const& spec) {
-  std::set<unsigned> all, found;
-  for (auto const& cell : mesh.triangulation->active_cell_iterators())
-    all.insert(cell->material_id());
+std::set<unsigned> void_materials(Mesh const& mesh, MeshSpec const& spec, std::set<unsigned> const& all) {
+  std::set<unsigned> found;
   std::string ids;
   for (unsigned const id : mesh.material_groups.ids_of(all))
     ids += (ids.empty() ? "" : ", ") + std::to_string(id);
@@ -87,22 +76,28 @@ std::set<unsigned> void_materials(Mesh const& mesh, MeshSpec const& spec) {
 }
 
 /// A region takes the cells whose centre it holds and no later region does; so do regions that give materials.
-Finding find_void(Mesh const& mesh, MeshSpec const& spec, ExpressionNames const& names) {
+Finding find_void(Mesh const& mesh, MeshCells const& cells, std::set<unsigned> const& all_materials, MeshSpec const& spec,
+                  ExpressionNames const& names) {
   constexpr double cut_share = 0.25;  // as for other places
   auto const key = [](std::size_t i) { return "problem.mesh.regions[" + std::to_string(i) + "]"; };
   std::vector<Expression> where;
   for (std::size_t i = 0; i < spec.regions.size(); ++i)
     where.emplace_back(spec.regions[i].where, key(i) + ".where", names);
-  std::set<unsigned> const materials = void_materials(mesh, spec);
+  std::set<unsigned> const materials = void_materials(mesh, spec, all_materials);
   Finding found;
-  found.surface.resize(mesh.triangulation->n_active_cells());
+  found.surface.resize(static_cast<std::size_t>(cells.size()));
+  std::vector<std::uint16_t> surface_of(spec.regions.size());
+  for (std::size_t i = 0; i < spec.regions.size(); ++i)
+    if (spec.regions[i].is_void)
+      surface_of[i] = found.number(spec.regions[i].name);
+  // Regions whose name is that of a void coefficient, and materials.
+  std::uint16_t const other =
+      spec.void_names.empty() && spec.void_ids.empty() ? Finding::stays : found.number(surface_of_materials);
   std::vector<std::int64_t> taken(spec.regions.size()), cut(spec.regions.size());
-  CellPoints points(mesh);
-  for (auto const& cell : mesh.triangulation->active_cell_iterators()) {
-    std::string& surface = found.surface[cell->active_cell_index()];
+  for (std::int64_t cell = 0; cell < cells.size(); ++cell) {
     auto const holds = [&](std::size_t i, dealii::Point<3> const& x) { return where[i](x[0], x[1], x[2]) != 0; };
-    dealii::Point<3> const centre = points.at(cell, {0.5, 0.5, 0.5});
     bool held = false;
+    dealii::Point<3> const centre = where.empty() ? dealii::Point<3>() : cells.at(cell, {0.5, 0.5, 0.5});
     for (std::size_t i = where.size(); i-- > 0 && !held;) {
       held = holds(i, centre);
       if (!spec.is_void(spec.regions[i]))
@@ -110,16 +105,16 @@ Finding find_void(Mesh const& mesh, MeshSpec const& spec, ExpressionNames const&
       int others = 0;
       for (unsigned v = 0; v < 8; ++v)
         others +=
-            holds(i, points.at(cell, {(v & 1U) != 0 ? 0.75 : 0.25, (v & 2U) != 0 ? 0.75 : 0.25, (v & 4U) != 0 ? 0.75 : 0.25})) !=
+            holds(i, cells.at(cell, {(v & 1U) != 0 ? 0.75 : 0.25, (v & 2U) != 0 ? 0.75 : 0.25, (v & 4U) != 0 ? 0.75 : 0.25})) !=
             held;
       cut[i] += others > 8 * cut_share ? 1 : 0;
       if (held) {
         ++taken[i];
-        surface = spec.regions[i].is_void ? spec.regions[i].name : surface_of_materials;
+        found.of(cell) = spec.regions[i].is_void ? surface_of[i] : other;
       }
     }
-    if (!held && materials.contains(cell->material_id()))
-      surface = surface_of_materials;
+    if (!held && !materials.empty() && materials.contains(cells.material(cell)))
+      found.of(cell) = other;
   }
   for (std::size_t i = 0; i < spec.regions.size(); ++i) {
     if (!spec.is_void(spec.regions[i]))
@@ -185,25 +180,40 @@ private:
   int rest_ = -1;
 };
 
+/// The ids of faces between two cells that belong to groups of a file.
+class InnerIds {
+public:
+  explicit InnerIds(Mesh const& mesh) {
+    for (Mesh::InnerFace const& face : mesh.inner_faces)
+      of_[{face.cell, static_cast<unsigned>(face.face)}] = face.id;
+  }
+  /// `neighbor`: of that face. Nothing where it belongs to none.
+  [[nodiscard]] std::optional<unsigned> of(std::int64_t cell, unsigned face, MeshCells::Neighbor const& neighbor) const {
+    if (of_.empty())
+      return std::nullopt;
+    auto const known = of_.find(cell < neighbor.cell ? std::pair(cell, face) : std::pair(neighbor.cell, neighbor.face));
+    return known == of_.end() ? std::nullopt : std::optional(known->second);
+  }
+
+private:
+  std::map<std::pair<std::int64_t, unsigned>, unsigned> of_;  ///< by the cell with the lower number, and its face
+};
+
 /// Takes parts of what is left out, too, that no condition fixes, and tells so; and whether none joins two boundaries that are
-/// fixed. `id_of_surface`: of void.
-void leave_out_parts(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& names,
-                     std::map<std::string, unsigned> const& id_of_surface, Finding& found) {
-  dealii::Triangulation<3> const& all = *mesh.triangulation;
+/// fixed. `first_id`: of the surfaces of void.
+void leave_out_parts(Mesh& mesh, MeshCells const& cells, MeshSpec const& spec, ExpressionNames const& names, unsigned first_id,
+                     Finding& found) {
   std::vector<ConditionEffects::OfCondition> const& list = spec.conditions->list;
   IdGroups groups = mesh.boundary_groups;
-  std::set<unsigned> ids;
-  for (unsigned const id : all.get_boundary_ids())
-    ids.insert(id);
-  std::map<std::pair<int, int>, unsigned> id_of_inner;
-  for (Mesh::InnerFace const& face : mesh.inner_faces) {
-    id_of_inner[{face.cell, face.face}] = face.id;
+  std::set<unsigned> ids = cells.boundary_ids();
+  for (Mesh::InnerFace const& face : mesh.inner_faces)
     ids.insert(face.id);
-  }
+  InnerIds const inner_ids(mesh);
   for (IdGroup const& group : mesh.inner_groups.list())
     groups.add(group);
-  for (auto const& [name, id] : id_of_surface) {
-    groups.add({id, name, {id}});
+  for (std::size_t i = 0; i < found.names.size(); ++i) {
+    unsigned const id = first_id + static_cast<unsigned>(i);
+    groups.add({id, found.names[i], {id}});
     ids.insert(id);
   }
   ConditionsOnFaces const conditions(*spec.conditions, groups, ids);
@@ -211,11 +221,13 @@ void leave_out_parts(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& na
   for (std::size_t i = 0; i < spec.boundaries.size(); ++i)
     places.emplace_back(spec.boundaries[i].where, "problem.mesh.boundaries[" + std::to_string(i) + "].where", names);
 
-  Parts parts(all.n_vertices());
-  for (auto const& cell : all.active_cell_iterators())
-    if (found.surface[cell->active_cell_index()].empty())
+  Parts parts(static_cast<std::size_t>(cells.n_vertices()));
+  for (std::int64_t cell = 0; cell < cells.size(); ++cell)
+    if (found.of(cell) == Finding::stays) {
+      auto const vertices = cells.vertices(cell);
       for (unsigned v = 1; v < 8; ++v)
-        parts.join(cell->vertex_index(0), cell->vertex_index(v));
+        parts.join(vertices[0], vertices[v]);
+    }
   struct Part {
     std::set<std::pair<unsigned, std::string>> fixed;  ///< boundaries, by their id or the name of a place
     bool bound = false;
@@ -224,15 +236,13 @@ void leave_out_parts(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& na
     [[nodiscard]] bool is_free() const { return fixed.empty() && !bound; }
   };
   std::map<unsigned, Part> by_root;
-  CellPoints points(mesh);
   int const n = 1 << std::min(spec.refinements, 4);  // faces of the refined mesh in a direction, whose centres places hold
-  for (auto const& cell : all.active_cell_iterators()) {
-    std::size_t const c = cell->active_cell_index();
-    if (!found.surface[c].empty())
+  for (std::int64_t cell = 0; cell < cells.size(); ++cell) {
+    if (found.of(cell) != Finding::stays)
       continue;
-    Part& part = by_root[parts.of(cell->vertex_index(0))];
+    Part& part = by_root[parts.of(cells.vertices(cell)[0])];
     ++part.cells;
-    part.volume += cell->measure();
+    part.volume += cells.volume(cell);
     auto const touch = [&](int condition, unsigned id, std::string const& place) {
       if (condition < 0)
         return;
@@ -241,24 +251,17 @@ void leave_out_parts(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& na
       if (of.fixes)
         part.fixed.emplace(id, place);
     };
-    for (unsigned const f : cell->face_indices()) {
-      bool const outside = cell->face(f)->at_boundary();
-      std::string const beyond = outside ? "" : found.surface[cell->neighbor(f)->active_cell_index()];
-      std::optional<unsigned> inner;
-      if (!outside && !id_of_inner.empty()) {
-        auto const neighbor = static_cast<int>(cell->neighbor(f)->active_cell_index());
-        auto const known =
-            id_of_inner.find(static_cast<int>(c) < neighbor ? std::pair(static_cast<int>(c), static_cast<int>(f))
-                                                            : std::pair(neighbor, static_cast<int>(cell->neighbor_of_neighbor(f))));
-        if (known != id_of_inner.end())
-          inner = known->second;
-      }
-      if (!outside && beyond.empty()) {
+    for (unsigned f = 0; f < 6; ++f) {
+      MeshCells::Neighbor const neighbor = cells.neighbor(cell, f);
+      bool const outside = neighbor.cell < 0;
+      std::uint16_t const beyond = outside ? Finding::stays : found.of(neighbor.cell);
+      std::optional<unsigned> const inner = outside ? std::nullopt : inner_ids.of(cell, f, neighbor);
+      if (!outside && beyond == Finding::stays) {
         if (inner)
           touch(conditions.of_inner(*inner), *inner, "");
         continue;
       }
-      unsigned const id = outside ? cell->face(f)->boundary_id() : inner ? *inner : id_of_surface.at(beyond);
+      unsigned const id = outside ? cells.boundary_id(cell, f) : inner ? *inner : first_id + beyond - 1;
       if (places.empty()) {
         touch(conditions.of_id(id), id, "");
         continue;
@@ -269,7 +272,7 @@ void leave_out_parts(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& na
         at[d] = f % 2;
         at[d == 0 ? 1 : 0] = (i % n + 0.5) / n;
         at[d == 2 ? 1 : 2] = (i / n + 0.5) / n;
-        dealii::Point<3> const x = points.at(cell, at);
+        dealii::Point<3> const x = cells.at(cell, at);
         std::size_t place = places.size();
         while (place > 0 && places[place - 1](x[0], x[1], x[2]) == 0)
           --place;
@@ -300,16 +303,15 @@ void leave_out_parts(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& na
     }
   if (mesh.left_out.parts == 0)
     return;
-  for (auto const& cell : all.active_cell_iterators()) {
-    std::string& surface = found.surface[cell->active_cell_index()];
-    if (!surface.empty() || !by_root.at(parts.of(cell->vertex_index(0))).is_free())
+  for (std::int64_t cell = 0; cell < cells.size(); ++cell) {
+    if (found.of(cell) != Finding::stays || !by_root.at(parts.of(cells.vertices(cell)[0])).is_free())
       continue;
-    for (unsigned const f : cell->face_indices())
-      if (cell->face(f)->at_boundary())
-        mesh.left_out_ids.insert(cell->face(f)->boundary_id());
-      else if (auto const id = id_of_surface.find(found.surface[cell->neighbor(f)->active_cell_index()]); id != id_of_surface.end())
-        mesh.left_out_ids.insert(id->second);
-    surface = "left out";  // which no face of another part has
+    for (unsigned f = 0; f < 6; ++f)
+      if (MeshCells::Neighbor const neighbor = cells.neighbor(cell, f); neighbor.cell < 0)
+        mesh.left_out_ids.insert(cells.boundary_id(cell, f));
+      else if (std::uint16_t const beyond = found.of(neighbor.cell); beyond != Finding::stays && beyond != Finding::left_out)
+        mesh.left_out_ids.insert(first_id + beyond - 1);
+    found.of(cell) = Finding::left_out;
   }
   std::ostringstream text;
   text.precision(6);
@@ -343,114 +345,124 @@ void copy_manifolds(dealii::Triangulation<3> const& from, dealii::Triangulation<
   each(true);
 }
 
+/// Numbers the vertices that cells have anew, in their order, and returns them.
+std::vector<dealii::Point<3>> keep_used_vertices(MeshCells const& all, std::vector<dealii::CellData<3>>& cells,
+                                                 dealii::SubCellData& parts) {
+  constexpr unsigned unused = 0xffffffffU;
+  std::vector<unsigned> number(static_cast<std::size_t>(all.n_vertices()), unused);
+  for (auto const& cell : cells)
+    for (unsigned const v : cell.vertices)
+      number[v] = 0;
+  std::vector<dealii::Point<3>> result;
+  for (std::size_t v = 0; v < number.size(); ++v)
+    if (number[v] != unused) {
+      number[v] = static_cast<unsigned>(result.size());
+      result.push_back(all.vertex(static_cast<unsigned>(v)));
+    }
+  auto const renumber = [&](auto& of) {
+    for (auto& part : of)
+      for (unsigned& v : part.vertices)
+        v = number[v];
+  };
+  renumber(cells);
+  renumber(parts.boundary_quads);
+  renumber(parts.boundary_lines);
+  return result;
+}
+
 }  // namespace
 
 void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& names) {
   using dealii::numbers::internal_face_boundary_id;
-  Finding found = find_void(mesh, spec, names);
-  dealii::Triangulation<3> const& old = *mesh.triangulation;
-  if (std::none_of(found.surface.begin(), found.surface.end(), [](std::string const& surface) { return surface.empty(); }))
+  std::unique_ptr<MeshCells const> const all =
+      mesh.triangulation != nullptr ? cells_of_triangulation(mesh) : cells_of_box(*mesh.box, spec.labels.get());
+  std::set<unsigned> materials;
+  if (mesh.triangulation == nullptr && spec.labels != nullptr)
+    materials.insert(spec.labels->labels.begin(), spec.labels->labels.end());
+  else
+    for (std::int64_t cell = 0; cell < all->size(); ++cell)
+      materials.insert(all->material(cell));
+  Finding found = find_void(mesh, *all, materials, spec, names);
+  std::int64_t const n_left = std::count(found.surface.begin(), found.surface.end(), Finding::stays);
+  if (n_left == 0)
     throw InputError(spec.void_names.empty() && spec.void_ids.empty() ? "problem.mesh.regions" : "problem.coefficient",
-                     "all " + std::to_string(old.n_active_cells()) + " cells of the mesh are void, and nothing is left of it");
+                     "all " + std::to_string(all->size()) + " cells of the mesh are void, and nothing is left of it");
+  check_memory(n_left * bytes_per_created_cell, "the mesh");
 
   // Ids of surfaces: behind those of the mesh, in the order of the regions.
-  unsigned next = 0;
-  for (unsigned const id : old.get_boundary_ids())
-    next = std::max(next, id + 1);
+  unsigned first_id = 0;
+  for (unsigned const id : all->boundary_ids())
+    first_id = std::max(first_id, id + 1);
   for (IdGroups const* const groups : {&mesh.boundary_groups, &mesh.inner_groups})
     for (unsigned const id : groups->all_ids())
-      next = std::max(next, id + 1);
-  std::map<std::string, unsigned> id_of_surface;
-  std::vector<std::string> surfaces;
-  for (NamedPlace const& region : spec.regions)
-    if (region.is_void)
-      surfaces.push_back(region.name);
-  if (!spec.void_names.empty() || !spec.void_ids.empty())
-    surfaces.emplace_back(surface_of_materials);
-  for (std::string const& name : surfaces) {
+      first_id = std::max(first_id, id + 1);
+  for (std::string const& name : found.names)
     if (mesh.boundary_groups.has_name(name) || mesh.inner_groups.has_name(name))
       throw InputError(name == surface_of_materials ? "problem.coefficient" : "problem.mesh.regions",
                        "the surface of what is void would be named '" + name +
                            "', and the mesh has a boundary of that name; choose another name for the region");
-    id_of_surface[name] = next++;
-  }
   if (spec.conditions)
-    leave_out_parts(mesh, spec, names, id_of_surface, found);
+    leave_out_parts(mesh, *all, spec, names, first_id, found);
   mesh.notes.insert(mesh.notes.end(), found.notes.begin(), found.notes.end());
 
   std::vector<dealii::CellData<3>> cells;
+  cells.reserve(static_cast<std::size_t>(n_left));
   dealii::SubCellData parts;
   CurvedCells curved;
-  std::set<unsigned> materials;
   std::set<std::array<unsigned, 2>> lines;
   std::set<unsigned> used, exposed;
-  std::map<std::pair<int, int>, unsigned> id_of_inner;  // by the cell with the lower number, and its face
-  for (Mesh::InnerFace const& face : mesh.inner_faces)
-    id_of_inner[{face.cell, face.face}] = face.id;
+  InnerIds const inner_ids(mesh);
   mesh.inner_faces.clear();
-  for (auto const& cell : old.active_cell_iterators()) {
-    materials.insert(cell->material_id());
-    std::size_t const c = cell->active_cell_index();
-    if (!found.surface[c].empty())
+  for (std::int64_t cell = 0; cell < all->size(); ++cell) {
+    if (found.of(cell) != Finding::stays)
       continue;
     dealii::CellData<3>& kept = cells.emplace_back();
-    for (unsigned v = 0; v < 8; ++v)
-      kept.vertices[v] = cell->vertex_index(v);
-    kept.material_id = cell->material_id();
-    kept.manifold_id = cell->manifold_id();
+    std::array<unsigned, 8> const vertices = all->vertices(cell);
+    kept.vertices.assign(vertices.begin(), vertices.end());
+    kept.material_id = all->material(cell);
+    kept.manifold_id = all->manifold(cell);
     if (mesh.curved_cells) {
-      auto const nodes = mesh.curved_cells->of_cell(c);
+      auto const nodes = mesh.curved_cells->of_cell(static_cast<std::size_t>(cell));
       curved.nodes.insert(curved.nodes.end(), nodes.begin(), nodes.end());
     }
-    for (unsigned const f : cell->face_indices()) {
-      auto const face = cell->face(f);
-      std::string const beyond = face->at_boundary() ? "" : found.surface[cell->neighbor(f)->active_cell_index()];
-      bool const at_boundary = face->at_boundary() || !beyond.empty();
-      bool const is_first = at_boundary || c < cell->neighbor(f)->active_cell_index();  // of the two cells that have the face
+    for (unsigned f = 0; f < 6; ++f) {
+      MeshCells::Neighbor const neighbor = all->neighbor(cell, f);
+      bool const outside = neighbor.cell < 0;
+      std::uint16_t const beyond = outside ? Finding::stays : found.of(neighbor.cell);
+      bool const at_boundary = outside || beyond != Finding::stays;
+      bool const is_first = at_boundary || cell < neighbor.cell;  // of the two cells that have the face
       // A surface inside of the mesh keeps its id, also where it bounds what is left.
-      std::optional<unsigned> inner;
-      if (!face->at_boundary()) {
-        auto const neighbor = static_cast<int>(cell->neighbor(f)->active_cell_index());
-        bool const is_lower = static_cast<int>(c) < neighbor;
-        auto const known = id_of_inner.find(is_lower ? std::pair(static_cast<int>(c), static_cast<int>(f))
-                                                     : std::pair(neighbor, static_cast<int>(cell->neighbor_of_neighbor(f))));
-        if (known != id_of_inner.end())
-          inner = known->second;
-        if (inner && !at_boundary && is_lower)
-          mesh.inner_faces.push_back({static_cast<int>(cells.size()) - 1, static_cast<int>(f), *inner});
-      }
-      if (!is_first || (!at_boundary && face->manifold_id() == dealii::numbers::flat_manifold_id))
+      std::optional<unsigned> const inner = outside ? std::nullopt : inner_ids.of(cell, f, neighbor);
+      if (inner && !at_boundary && is_first)
+        mesh.inner_faces.push_back({static_cast<int>(cells.size()) - 1, static_cast<int>(f), *inner});
+      dealii::types::manifold_id const manifold = all->manifold_of_face(cell, f);
+      if (!is_first || (!at_boundary && manifold == dealii::numbers::flat_manifold_id))
         continue;
       dealii::CellData<2>& quad = parts.boundary_quads.emplace_back();
       for (unsigned v = 0; v < 4; ++v)
-        quad.vertices[v] = face->vertex_index(v);
-      quad.manifold_id = face->manifold_id();
-      quad.boundary_id = !at_boundary     ? internal_face_boundary_id
-                         : beyond.empty() ? face->boundary_id()
-                         : inner          ? *inner
-                                          : id_of_surface.at(beyond);
+        quad.vertices[v] = vertices[dealii::GeometryInfo<3>::face_to_cell_vertices(f, v)];
+      quad.manifold_id = manifold;
+      quad.boundary_id = !at_boundary ? internal_face_boundary_id
+                         : outside    ? all->boundary_id(cell, f)
+                         : inner      ? *inner
+                                      : first_id + beyond - 1;
       if (inner && at_boundary)
         exposed.insert(*inner);
-      if (!beyond.empty() && !inner)
+      if (!outside && at_boundary && !inner)
         used.insert(quad.boundary_id);
     }
-    for (unsigned const l : cell->line_indices()) {
-      auto const line = cell->line(l);
-      std::array<unsigned, 2> ends{line->vertex_index(0), line->vertex_index(1)};
-      if (line->manifold_id() == dealii::numbers::flat_manifold_id || !lines.insert(ends).second)
-        continue;
-      dealii::CellData<1>& edge = parts.boundary_lines.emplace_back();
-      edge.vertices = {ends[0], ends[1]};
-      edge.manifold_id = line->manifold_id();
-      edge.boundary_id = internal_face_boundary_id;
-    }
+    for (dealii::CellData<1>& line : all->curved_lines(cell))
+      if (lines.insert({line.vertices[0], line.vertices[1]}).second) {
+        line.boundary_id = internal_face_boundary_id;
+        parts.boundary_lines.push_back(std::move(line));
+      }
   }
 
-  std::vector<dealii::Point<3>> vertices = old.get_vertices();
-  dealii::GridTools::delete_unused_vertices(vertices, cells, parts);
+  std::vector<dealii::Point<3>> const vertices = keep_used_vertices(*all, cells, parts);
   auto renewed = std::make_unique<dealii::Triangulation<3>>();
   renewed->create_triangulation(vertices, cells, parts);
-  copy_manifolds(old, *renewed);
+  if (mesh.triangulation != nullptr)
+    copy_manifolds(*mesh.triangulation, *renewed);
   mesh.triangulation = std::move(renewed);
   mesh.box.reset();
   if (mesh.curved_cells)
@@ -460,9 +472,9 @@ void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& name
     if (!group.parts.empty())
       mesh.boundary_groups.add(std::move(group));
   }
-  for (auto const& [name, id] : id_of_surface)
-    if (used.contains(id)) {
-      mesh.boundary_groups.add({id, name, {id}});
+  for (std::size_t i = 0; i < found.names.size(); ++i)
+    if (unsigned const id = first_id + static_cast<unsigned>(i); used.contains(id)) {
+      mesh.boundary_groups.add({id, found.names[i], {id}});
       mesh.void_surfaces.insert(id);
     }
   std::set<unsigned> boundaries, left, inside;
@@ -476,9 +488,9 @@ void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& name
                       std::inserter(mesh.void_materials, mesh.void_materials.end()));
   for (unsigned const id : boundaries)
     mesh.left_out_ids.erase(id);
-  for (auto const& [name, id] : id_of_surface)
-    if (mesh.left_out_ids.contains(id))
-      mesh.left_out_names.insert(name);
+  for (std::size_t i = 0; i < found.names.size(); ++i)
+    if (mesh.left_out_ids.contains(first_id + static_cast<unsigned>(i)))
+      mesh.left_out_names.insert(found.names[i]);
   for (IdGroup const& group : mesh.boundary_groups.list()) {
     auto const is_in = [&](std::set<unsigned> const& ids) {
       return std::any_of(group.parts.begin(), group.parts.end(), [&](unsigned part) { return ids.contains(part); });

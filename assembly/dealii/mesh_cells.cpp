@@ -1,0 +1,149 @@
+#include "assembly/dealii/mesh_cells.hpp"
+
+#include <algorithm>
+#include <deal.II/grid/tria_accessor.h>
+#include <deal.II/grid/tria_iterator.h>
+#include <optional>
+
+namespace poisson::assembly {
+namespace {
+
+class CellsOfTriangulation final : public MeshCells {
+public:
+  explicit CellsOfTriangulation(Mesh const& mesh) : triangulation_(*mesh.triangulation) {
+    cells_.reserve(triangulation_.n_active_cells());
+    for (auto const& cell : triangulation_.active_cell_iterators())
+      cells_.push_back(cell);
+    if (mesh.curved_cells)
+      image_.emplace(*mesh.curved_cells);
+  }
+
+  std::int64_t size() const override { return std::ssize(cells_); }
+  std::int64_t n_vertices() const override { return triangulation_.n_vertices(); }
+  dealii::Point<3> vertex(unsigned number) const override { return triangulation_.get_vertices()[number]; }
+  std::set<unsigned> boundary_ids() const override {
+    auto const ids = triangulation_.get_boundary_ids();
+    return {ids.begin(), ids.end()};
+  }
+
+  std::array<unsigned, 8> vertices(std::int64_t cell) const override {
+    std::array<unsigned, 8> result{};
+    for (unsigned v = 0; v < 8; ++v)
+      result[v] = of(cell)->vertex_index(v);
+    return result;
+  }
+  unsigned material(std::int64_t cell) const override { return of(cell)->material_id(); }
+  double volume(std::int64_t cell) const override { return of(cell)->measure(); }
+  dealii::Point<3> at(std::int64_t cell, dealii::Point<3> const& place) const override {
+    if (image_)
+      return (*image_)(static_cast<std::size_t>(cell), {place[0], place[1], place[2]});
+    dealii::Point<3> x;
+    for (unsigned v = 0; v < 8; ++v)
+      x += of(cell)->vertex(v) * dealii::GeometryInfo<3>::d_linear_shape_function(place, v);
+    return x;
+  }
+  Neighbor neighbor(std::int64_t cell, unsigned face) const override {
+    if (of(cell)->face(face)->at_boundary())
+      return {};
+    return {of(cell)->neighbor(face)->active_cell_index(), of(cell)->neighbor_of_neighbor(face)};
+  }
+  unsigned boundary_id(std::int64_t cell, unsigned face) const override { return of(cell)->face(face)->boundary_id(); }
+
+  dealii::types::manifold_id manifold(std::int64_t cell) const override { return of(cell)->manifold_id(); }
+  dealii::types::manifold_id manifold_of_face(std::int64_t cell, unsigned face) const override {
+    return of(cell)->face(face)->manifold_id();
+  }
+  std::vector<dealii::CellData<1>> curved_lines(std::int64_t cell) const override {
+    std::vector<dealii::CellData<1>> result;
+    for (unsigned const l : of(cell)->line_indices()) {
+      auto const line = of(cell)->line(l);
+      if (line->manifold_id() == dealii::numbers::flat_manifold_id)
+        continue;
+      dealii::CellData<1>& curved = result.emplace_back();
+      curved.vertices = {line->vertex_index(0), line->vertex_index(1)};
+      curved.manifold_id = line->manifold_id();
+    }
+    return result;
+  }
+
+private:
+  [[nodiscard]] dealii::Triangulation<3>::active_cell_iterator const& of(std::int64_t cell) const {
+    return cells_[static_cast<std::size_t>(cell)];
+  }
+
+  dealii::Triangulation<3> const& triangulation_;
+  std::vector<dealii::Triangulation<3>::active_cell_iterator> cells_;
+  mutable std::optional<CurvedImages> image_;  // which keeps the cell that it was asked about last
+};
+
+class CellsOfBox final : public MeshCells {
+public:
+  CellsOfBox(BoxGrid const& box, LabelImage const* labels) : cells_(box.cells), labels_(labels) {
+    for (std::size_t d = 0; d < 3; ++d)
+      for (std::int64_t i = 0; i <= cells_[d]; ++i)
+        x_[d].push_back(box.coordinates[d].empty()
+                            ? box.origin[d] + box.extent[d] * (static_cast<double>(i) / static_cast<double>(cells_[d]))
+                            : box.coordinates[d][static_cast<std::size_t>(i)]);
+  }
+
+  std::int64_t size() const override { return cells_[0] * cells_[1] * cells_[2]; }
+  std::int64_t n_vertices() const override { return (cells_[0] + 1) * (cells_[1] + 1) * (cells_[2] + 1); }
+  dealii::Point<3> vertex(unsigned number) const override {
+    std::int64_t const nx = cells_[0] + 1, ny = cells_[1] + 1;
+    return {x(0, number % nx), x(1, number / nx % ny), x(2, number / (nx * ny))};
+  }
+  std::set<unsigned> boundary_ids() const override { return {0, 1, 2, 3, 4, 5}; }
+
+  std::array<unsigned, 8> vertices(std::int64_t cell) const override {
+    Counts3 const i = indices(cell);
+    std::int64_t const nx = cells_[0] + 1, plane = nx * (cells_[1] + 1), first = i[2] * plane + i[1] * nx + i[0];
+    std::array<unsigned, 8> result{};
+    for (unsigned v = 0; v < 8; ++v)
+      result[v] = static_cast<unsigned>(first + (v & 1U) + (v >> 1U & 1U) * nx + (v >> 2U) * plane);
+    return result;
+  }
+  unsigned material(std::int64_t cell) const override { return labels_ == nullptr ? 0 : labels_->label(cell); }
+  double volume(std::int64_t cell) const override {
+    Counts3 const i = indices(cell);
+    double result = 1;
+    for (std::size_t d = 0; d < 3; ++d)
+      result *= x(d, i[d] + 1) - x(d, i[d]);
+    return result;
+  }
+  dealii::Point<3> at(std::int64_t cell, dealii::Point<3> const& place) const override {
+    Counts3 const i = indices(cell);
+    dealii::Point<3> result;
+    for (unsigned d = 0; d < 3; ++d)
+      result[d] = x(d, i[d]) * (1 - place[d]) + x(d, i[d] + 1) * place[d];
+    return result;
+  }
+  Neighbor neighbor(std::int64_t cell, unsigned face) const override {
+    std::size_t const d = face / 2;
+    std::int64_t const i = indices(cell)[d], step = d == 0 ? 1 : d == 1 ? cells_[0] : cells_[0] * cells_[1];
+    if (face % 2 == 0 ? i == 0 : i + 1 == cells_[d])
+      return {};
+    return {face % 2 == 0 ? cell - step : cell + step, face ^ 1U};
+  }
+  unsigned boundary_id(std::int64_t /*cell*/, unsigned face) const override { return face; }
+
+private:
+  [[nodiscard]] Counts3 indices(std::int64_t cell) const {
+    return {cell % cells_[0], cell / cells_[0] % cells_[1], cell / (cells_[0] * cells_[1])};
+  }
+  [[nodiscard]] double x(std::size_t d, std::int64_t i) const { return x_[d][static_cast<std::size_t>(i)]; }
+
+  Counts3 cells_;
+  LabelImage const* labels_;
+  std::array<std::vector<double>, 3> x_;  ///< coordinates of vertices
+};
+
+}  // namespace
+
+std::unique_ptr<MeshCells> cells_of_triangulation(Mesh const& mesh) {
+  return std::make_unique<CellsOfTriangulation>(mesh);
+}
+std::unique_ptr<MeshCells> cells_of_box(BoxGrid const& box, LabelImage const* labels) {
+  return std::make_unique<CellsOfBox>(box, labels);
+}
+
+}  // namespace poisson::assembly
