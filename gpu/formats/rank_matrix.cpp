@@ -157,7 +157,7 @@ void RankMatrix::product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble>
   multiply_dot<DoubleDouble>(x, y, dot, stop);
 }
 void RankMatrix::product_dots(std::span<ProductColumn<double> const> columns) const {
-  if (!neighbors_.empty() || takes_ghosts_)
+  if (n_rows() == 0 || !neighbors_.empty() || takes_ghosts_)
     return MultiPrecisionOperator::product_dots(columns);
   local_->product_dots(columns);
   for (ProductColumn<double> const& column : columns) {
