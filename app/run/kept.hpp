@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/launch/backend_choice.hpp"
 #include "app/run/shared_matrix.hpp"
 #include "gpu/core/array.hpp"
 #include "gpu/core/context.hpp"
@@ -20,9 +21,10 @@ struct KeptSolution {
 
 /// What a process keeps of a run for the runs that follow in it.
 struct Kept {
-  std::map<Backend, std::unique_ptr<Context>> contexts;  ///< null: not made yet
-  std::optional<KeptSolution> solution;                  ///< of the last case; none unless it asked for its neighbour's
-  std::unique_ptr<StoredMatrix> matrix{};                ///< of the last case, with its preconditioner; null: none
+  std::map<std::optional<Backend>, BackendChoice> choices;  ///< by what a case asks for: devices are looked for once
+  std::map<Backend, std::unique_ptr<Context>> contexts;     ///< null: not made yet
+  std::optional<KeptSolution> solution;                     ///< of the last case; none unless it asked for its neighbour's
+  std::unique_ptr<StoredMatrix> matrix{};                   ///< of the last case, with its preconditioner; null: none
 };
 
 }  // namespace poisson::app

@@ -8,7 +8,10 @@
 namespace poisson::app {
 
 RunDevice::RunDevice(std::optional<Backend> wanted, Team& team, RunLog& log, Kept& kept) : team_(team), log_(log) {
-  BackendChoice const choice = choose_backend(wanted, team);
+  auto known = kept.choices.find(wanted);
+  if (known == kept.choices.end())
+    known = kept.choices.emplace(wanted, choose_backend(wanted, team)).first;
+  BackendChoice const& choice = known->second;
   backend_ = choice.backend;
   kept_ = &kept.contexts[backend_];
   // Creating a CUDA context takes a good part of a second: it happens while the matrix is made.
