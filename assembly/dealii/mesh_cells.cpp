@@ -1,6 +1,5 @@
 #include "assembly/dealii/mesh_cells.hpp"
 
-#include <algorithm>
 #include <deal.II/grid/tria_accessor.h>
 #include <deal.II/grid/tria_iterator.h>
 #include <optional>
@@ -24,6 +23,12 @@ public:
   std::set<unsigned> boundary_ids() const override {
     auto const ids = triangulation_.get_boundary_ids();
     return {ids.begin(), ids.end()};
+  }
+  std::set<unsigned> materials() const override {
+    std::set<unsigned> result;
+    for (auto const& cell : cells_)
+      result.insert(cell->material_id());
+    return result;
   }
 
   std::array<unsigned, 8> vertices(std::int64_t cell) const override {
@@ -79,11 +84,9 @@ private:
 class CellsOfBox final : public MeshCells {
 public:
   CellsOfBox(BoxGrid const& box, LabelImage const* labels) : cells_(box.cells), labels_(labels) {
+    BoxGrid::Whole const whole{box.origin, box.extent, box.cells, {}, box.coordinates};
     for (std::size_t d = 0; d < 3; ++d)
-      for (std::int64_t i = 0; i <= cells_[d]; ++i)
-        x_[d].push_back(box.coordinates[d].empty()
-                            ? box.origin[d] + box.extent[d] * (static_cast<double>(i) / static_cast<double>(cells_[d]))
-                            : box.coordinates[d][static_cast<std::size_t>(i)]);
+      x_[d] = vertex_coordinates(whole, d);
   }
 
   std::int64_t size() const override { return cells_[0] * cells_[1] * cells_[2]; }
@@ -93,6 +96,9 @@ public:
     return {x(0, number % nx), x(1, number / nx % ny), x(2, number / (nx * ny))};
   }
   std::set<unsigned> boundary_ids() const override { return {0, 1, 2, 3, 4, 5}; }
+  std::set<unsigned> materials() const override {
+    return labels_ == nullptr ? std::set<unsigned>{0} : std::set<unsigned>(labels_->labels.begin(), labels_->labels.end());
+  }
 
   std::array<unsigned, 8> vertices(std::int64_t cell) const override {
     Counts3 const i = indices(cell);

@@ -28,6 +28,7 @@ public:
   [[nodiscard]] virtual std::int64_t n_vertices() const = 0;
   [[nodiscard]] virtual dealii::Point<3> vertex(unsigned number) const = 0;
   [[nodiscard]] virtual std::set<unsigned> boundary_ids() const = 0;
+  [[nodiscard]] virtual std::set<unsigned> materials() const = 0;  ///< that cells have
 
   [[nodiscard]] virtual std::array<unsigned, 8> vertices(std::int64_t cell) const = 0;
   [[nodiscard]] virtual unsigned material(std::int64_t cell) const = 0;

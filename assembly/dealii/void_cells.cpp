@@ -76,14 +76,13 @@ std::set<unsigned> void_materials(Mesh const& mesh, MeshSpec const& spec, std::s
 }
 
 /// A region takes the cells whose centre it holds and no later region does; so do regions that give materials.
-Finding find_void(Mesh const& mesh, MeshCells const& cells, std::set<unsigned> const& all_materials, MeshSpec const& spec,
-                  ExpressionNames const& names) {
+Finding find_void(Mesh const& mesh, MeshCells const& cells, MeshSpec const& spec, ExpressionNames const& names) {
   constexpr double cut_share = 0.25;  // as for other places
   auto const key = [](std::size_t i) { return "problem.mesh.regions[" + std::to_string(i) + "]"; };
   std::vector<Expression> where;
   for (std::size_t i = 0; i < spec.regions.size(); ++i)
     where.emplace_back(spec.regions[i].where, key(i) + ".where", names);
-  std::set<unsigned> const materials = void_materials(mesh, spec, all_materials);
+  std::set<unsigned> const materials = void_materials(mesh, spec, cells.materials());
   Finding found;
   found.surface.resize(static_cast<std::size_t>(cells.size()));
   std::vector<std::uint16_t> surface_of(spec.regions.size());
@@ -376,18 +375,14 @@ void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& name
   using dealii::numbers::internal_face_boundary_id;
   std::unique_ptr<MeshCells const> const all =
       mesh.triangulation != nullptr ? cells_of_triangulation(mesh) : cells_of_box(*mesh.box, spec.labels.get());
-  std::set<unsigned> materials;
-  if (mesh.triangulation == nullptr && spec.labels != nullptr)
-    materials.insert(spec.labels->labels.begin(), spec.labels->labels.end());
-  else
-    for (std::int64_t cell = 0; cell < all->size(); ++cell)
-      materials.insert(all->material(cell));
-  Finding found = find_void(mesh, *all, materials, spec, names);
+  // A surface of each cell, and a number of each vertex: its part, later its new one.
+  check_memory(2 * all->size() + 4 * all->n_vertices(), "looking for the void cells of the mesh");
+  Finding found = find_void(mesh, *all, spec, names);
   std::int64_t const n_left = std::count(found.surface.begin(), found.surface.end(), Finding::stays);
   if (n_left == 0)
     throw InputError(spec.void_names.empty() && spec.void_ids.empty() ? "problem.mesh.regions" : "problem.coefficient",
                      "all " + std::to_string(all->size()) + " cells of the mesh are void, and nothing is left of it");
-  check_memory(n_left * bytes_per_created_cell, "the mesh");
+  check_memory(4 * all->n_vertices() + n_left * bytes_per_created_cell, "the mesh");
 
   // Ids of surfaces: behind those of the mesh, in the order of the regions.
   unsigned first_id = 0;
@@ -405,6 +400,7 @@ void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& name
     leave_out_parts(mesh, *all, spec, names, first_id, found);
   mesh.notes.insert(mesh.notes.end(), found.notes.begin(), found.notes.end());
 
+  std::set<unsigned> const materials = all->materials();
   std::vector<dealii::CellData<3>> cells;
   cells.reserve(static_cast<std::size_t>(n_left));
   dealii::SubCellData parts;

@@ -157,6 +157,17 @@ std::vector<double> graded_coordinates(MeshSpec const& spec, std::size_t d) {
 
 }  // namespace
 
+std::vector<double> vertex_coordinates(BoxGrid::Whole const& box, std::size_t direction) {
+  if (!box.coordinates[direction].empty())
+    return box.coordinates[direction];
+  std::int64_t const n = box.cells[direction];
+  std::vector<double> result;
+  for (std::int64_t i = 0; i <= n; ++i)
+    result.push_back(box.origin[direction] + box.extent[direction] * (static_cast<double>(i) / static_cast<double>(n)));
+  result.back() = box.origin[direction] + box.extent[direction];
+  return result;
+}
+
 BoxGrid part_of(BoxGrid const& box, std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& cells) {
   BoxGrid part;
   part.cells = cells;

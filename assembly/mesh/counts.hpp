@@ -45,6 +45,9 @@ struct BoxGrid {
   }
 };
 
+/// The coordinates of the vertices in a direction, ascending.
+[[nodiscard]] std::vector<double> vertex_coordinates(BoxGrid::Whole const& box, std::size_t direction);
+
 /// The part of a box that has `cells` cells per direction from `first` on. The box may be a part itself.
 [[nodiscard]] BoxGrid part_of(BoxGrid const& box, std::array<std::int64_t, 3> const& first,
                               std::array<std::int64_t, 3> const& cells);
@@ -133,7 +136,7 @@ void check_refinements(MeshSpec const& spec);
 void check_index_range(MeshSpec const& spec, MeshCounts const& counts, int order);
 /// Throws EnvironmentError when the machine, or the process's cgroup, has less than `bytes` of memory available.
 void check_memory(std::int64_t bytes, char const* purpose);
-/// Whether there is so much.
+/// Whether there is so much. What was read in the last 50 ms counts where half of it is enough.
 [[nodiscard]] bool has_memory(std::int64_t bytes);
 
 /// Names of the generators that `problem.mesh.generator` takes, `box` first.

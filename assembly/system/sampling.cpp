@@ -520,19 +520,13 @@ namespace {
 
 /// Where the cells of a box have faces in a direction; of a part of a box those of the whole.
 std::vector<double> faces_of_box(Space const& space, std::size_t d) {
-  std::vector<double> faces;
   if (!space.box->whole) {
+    std::vector<double> faces;
     for (std::int64_t i = 0; i <= space.box->cells[d]; ++i)
       faces.push_back(space.box_coordinate(static_cast<int>(d), i * space.order));
     return faces;
   }
-  BoxGrid::Whole const& whole = *space.box->whole;
-  if (!whole.coordinates[d].empty())
-    return whole.coordinates[d];
-  for (std::int64_t i = 0; i <= whole.cells[d]; ++i)
-    faces.push_back(whole.origin[d] + whole.extent[d] * (static_cast<double>(i) / static_cast<double>(whole.cells[d])));
-  faces.back() = whole.origin[d] + whole.extent[d];
-  return faces;
+  return vertex_coordinates(*space.box->whole, d);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "assembly/dealii/mesh.hpp"
+#include "assembly/dealii/mesh_cells.hpp"
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <deal.II/grid/tria_iterator.h>
 #include <gtest/gtest.h>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -44,6 +46,48 @@ TEST(Void, SurfacesHaveIdsBehindThoseOfTheBoxAndTheNamesOfTheirRegions) {
   EXPECT_EQ(mesh.boundary_ids, (std::set<unsigned>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(faces_by_id(mesh), (std::map<unsigned, int>{{0, 16}, {1, 15}, {2, 16}, {3, 14}, {4, 16}, {5, 14}, {6, 5}, {7, 6}}));
   EXPECT_EQ(mesh.triangulation->n_used_vertices(), 125u - 2);  // two on the edge of the box that the notch takes
+}
+
+// Formulas against deal.II's triangulation of the same box, in which cells and vertices have x fastest, too.
+TEST(Void, CellsOfABoxAreThoseOfItsTriangulation) {
+  auto labels = std::make_shared<LabelImage>();
+  labels->cells = {3, 4, 2};
+  labels->labels = {2, 5, 9};
+  for (int i = 0; i < 24; ++i)
+    labels->small.push_back(static_cast<std::uint8_t>(i * 7 % 3));
+  for (bool const graded : {false, true}) {
+    MeshSpec spec = box_with({});
+    spec.cells = labels->cells;
+    spec.origin = {-1, 0.5, 2};
+    spec.extent = {3, 2, 5};
+    spec.labels = labels;
+    if (graded)
+      spec.coordinates[0] = {-1, 0, 0.25, 2};
+    Mesh const mesh = make_coarse_mesh(spec);
+    auto const right = cells_of_triangulation(mesh), cells = cells_of_box(*mesh.box, labels.get());
+    ASSERT_EQ(cells->size(), right->size());
+    ASSERT_EQ(cells->n_vertices(), right->n_vertices());
+    EXPECT_EQ(cells->boundary_ids(), right->boundary_ids());
+    EXPECT_EQ(cells->materials(), right->materials());
+    for (unsigned v = 0; v < 60; ++v)
+      EXPECT_LT(cells->vertex(v).distance(right->vertex(v)), 1e-14) << v;
+    for (std::int64_t cell = 0; cell < cells->size(); ++cell) {
+      SCOPED_TRACE(cell);
+      EXPECT_EQ(cells->vertices(cell), right->vertices(cell));
+      EXPECT_EQ(cells->material(cell), right->material(cell));
+      EXPECT_NEAR(cells->volume(cell), right->volume(cell), 1e-14);
+      dealii::Point<3> const place(0.25, 0.5, 0.75);
+      EXPECT_LT(cells->at(cell, place).distance(right->at(cell, place)), 1e-14);
+      for (unsigned f = 0; f < 6; ++f) {
+        MeshCells::Neighbor const found = cells->neighbor(cell, f), expected = right->neighbor(cell, f);
+        EXPECT_EQ(found.cell, expected.cell) << f;
+        EXPECT_EQ(found.face, expected.face) << f;
+        if (found.cell < 0) {
+          EXPECT_EQ(cells->boundary_id(cell, f), right->boundary_id(cell, f)) << f;
+        }
+      }
+    }
+  }
 }
 
 TEST(Void, ALaterRegionGivesCellsBackAndNamesOfACoefficientAreOneSurface) {
