@@ -12,13 +12,14 @@ from conftest import EXECUTABLE, ROOT
 from ranks import LIBRARY, MPIRUN
 from test_docs import DOCUMENTS, FENCED, NAMED, blocks, name_of, prose
 
-PROGRAM = re.compile(r"(?:\$ )?(?:mpirun|poisson|tools/\w+|cmake|apt|g\+\+|sbatch|build/\S+|cp|\w+=\$\() ?")
+PROGRAM = re.compile(r"(?:\$ )?(?:mpirun|poisson|tools/\w+|cmake|apt|docker|g\+\+|sbatch|build/\S+|cp|\w+=\$\() ?")
 SYNOPSIS = re.compile(r"\[\.|\b(?:CONFIG|COMMAND|RESULTS|KEY|FILE|DIR|NAME|SCRIPT|R)\b|\w\|\w|\.\.\.")  # test_docs.py looks whether its options exist
 NOT_RUN = {  # what a test of documents cannot do, and where it is done
     r"tools/(demo|test|build|make_packages)\b": "builds the program",
     r"cmake (-S|--build)|build/": "builds gpu/ alone: .ci/run device",
     r"cmake --install|g\+\+ mine": "tests/cli/test_install.py, which has a build folder",
     r"apt install": "needs packages, and root",
+    r"docker ": "builds the program in a container: tests/cli/test_container.py reads its files",
     r"cp -r build/default|tools/compare_builds": "tests/cli/test_compare_builds.py",
     r"sbatch|array=\$\(sbatch|cases=": "needs Slurm: tests/cli/test_cluster.py runs the script",
     r"mpirun --mca": "an option beside a sentence",
