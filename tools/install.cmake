@@ -17,6 +17,13 @@ install(DIRECTORY "${made}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT
 install(FILES tools/completion.bash DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME poisson COMPONENT program)
 install(FILES README.md CHANGELOG.md CITATION.cff DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc)
 install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc)
+option(POISSON_SITE "Install the documents as a site, too, which tools/make_site makes" OFF)
+if(POISSON_SITE)
+  install(CODE "
+    execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/tools/make_site\" \"${made}/html\" --program \"$<TARGET_FILE:poisson>\" COMMAND_ERROR_IS_FATAL ANY)"
+    COMPONENT doc)
+  install(DIRECTORY "${made}/html" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc)
+endif()
 install(DIRECTORY gpu/examples DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT dev)
 if(POISSON_PYTHON_DIR)
   install(DIRECTORY python/poisson DESTINATION "${POISSON_PYTHON_DIR}" COMPONENT python PATTERN "__pycache__" EXCLUDE)
