@@ -287,7 +287,7 @@ int run_by(Team& team, std::function<int()> const& threads, std::string const& c
     Failure const failure = failure_of(configuration ? &*configuration : nullptr, std::current_exception());
     if (!team.agreed()) {
       tell_failure(told_by(team.rank(), failure.message));
-      team.communicator().end_all(failure.code);
+      end_all(team.communicator(), failure.code);
     }
     if (team.is_first())
       tell_failure(failure.message);
@@ -305,6 +305,7 @@ int run_on_ranks(Launch const& launch, std::string const& command, std::vector<s
       tell_failure(error.what());
     return exit_environment;
   }
+  ForcedEnd::OfRanks const of_ranks(*communicator);
   Team team(*communicator);
   return run_by(
       team, [&] { return threads_of_rank(*communicator); }, command, words);
@@ -414,6 +415,7 @@ int run_command(std::vector<std::string> words) {
 int run_command_line(int argc, char const* const* argv) {
   open_standard_streams();
   install_signal_handlers();
+  ForcedEnd const forced_end;
   return code_after_output(exit_code_of(nullptr, [&] { return run_command({argv + 1, argv + argc}); }));
 }
 

@@ -183,8 +183,11 @@ std::string read_text(fs::path const& path) {
     refuse_file(path, "is not a regular file; a YAML file is needed");
   auto const close = [](std::FILE* f) { std::fclose(f); };
   std::unique_ptr<std::FILE, decltype(close)> const file(std::fopen(path.c_str(), "rb"), close);
-  if (!file)
-    refuse_file(path, std::string("cannot be opened: ") + std::strerror(errno));
+  if (!file) {
+    int const reason = errno;
+    require_resources(reason, path);
+    refuse_file(path, std::string("cannot be opened: ") + std::strerror(reason));
+  }
   std::string text(max_bytes + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   if (std::ferror(file.get()))

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <system_error>
 #include <type_traits>
 #include <vector>
@@ -85,8 +86,11 @@ public:
       refuse("cannot be read: " + error.message());
     errno = 0;
     file_.reset(gzopen(path.c_str(), "rb"));
-    if (!file_)
-      refuse(std::string("cannot be opened: ") + (errno != 0 ? std::strerror(errno) : "out of memory"));
+    if (!file_) {
+      int const reason = errno != 0 ? errno : ENOMEM;
+      require_resources(reason, path);
+      refuse(std::string("cannot be opened: ") + std::strerror(reason));
+    }
     gzbuffer(file_.get(), 1U << 18);
     compressed_ = gzdirect(file_.get()) == 0;
   }
@@ -104,6 +108,8 @@ public:
     char const* const message = gzerror(file_.get(), &code);
     if (code == Z_BUF_ERROR)
       refuse("the compressed file ends too early; it is truncated");
+    if (code == Z_MEM_ERROR)
+      throw std::bad_alloc();
     if (code == Z_ERRNO)
       refuse(std::string("cannot be read: ") + std::strerror(errno));
     if (code != Z_OK && code != Z_STREAM_END)

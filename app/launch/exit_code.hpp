@@ -39,4 +39,27 @@ void tell_failure(std::string const& message);
 /// code of the exception. `configuration` (may be null) gives the place in the file of an error's key.
 int exit_code_of(Configuration const* configuration, std::function<int()> const& body);
 
+/// As long as this object exists, the program ends with one message and exit code 3 where no exception can tell what is wrong:
+/// where there is no memory inside of a parallel loop or of a function that must not throw, and where a library ends the program by
+/// itself, as OpenMP does without memory. There can be one such object.
+class ForcedEnd {
+public:
+  ForcedEnd();
+  ForcedEnd(ForcedEnd const&) = delete;
+  ForcedEnd& operator=(ForcedEnd const&) = delete;
+  ~ForcedEnd();
+
+  /// As long as this object exists, these ranks end with this one.
+  class OfRanks {
+  public:
+    explicit OfRanks(Communicator& ranks) noexcept;
+    OfRanks(OfRanks const&) = delete;
+    OfRanks& operator=(OfRanks const&) = delete;
+    ~OfRanks();
+  };
+};
+
+/// Ends the processes of all ranks.
+[[noreturn]] void end_all(Communicator& ranks, ExitCode code);
+
 }  // namespace poisson::app

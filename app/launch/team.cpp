@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 namespace poisson::app {
@@ -18,6 +19,8 @@ namespace {
 
 /// Ranks tell each other by these kinds what went wrong on them.
 enum class FailureKind : std::int32_t { none, input, memory, environment, internal, interrupt };
+
+constexpr char out_of_memory_of_rank[] = "out of memory; 'poisson check CONFIG --ranks R' estimates what a rank needs";
 
 struct RankFailure {
   FailureKind kind{};
@@ -40,8 +43,11 @@ RankFailure rank_failure_of(std::exception_ptr const& failure) {
   } catch (Interrupted const&) {
     return {FailureKind::interrupt, "", ""};
   } catch (std::bad_alloc const&) {
-    return {FailureKind::memory, "", "out of memory; 'poisson check CONFIG --ranks R' estimates what a rank needs"};
+    return {FailureKind::memory, "", out_of_memory_of_rank};
   } catch (std::exception const& error) {
+    if (auto const* const of_system = dynamic_cast<std::system_error const*>(&error);
+        of_system != nullptr && of_system->code() == std::errc::not_enough_memory)
+      return {FailureKind::memory, "", out_of_memory_of_rank};
     return {FailureKind::internal, "", error.what()};
   }
 }

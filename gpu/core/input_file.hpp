@@ -1,6 +1,9 @@
 #pragma once
 
+#include "gpu/core/error.hpp"
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -11,10 +14,24 @@
 /// fill the memory.
 namespace poisson {
 
-/// Opens a file; what is there and no regular file is not opened.
+/// Throws EnvironmentError where a file cannot be opened because of the machine, and not of the file: `error`, a value of errno,
+/// says that memory or file descriptors are missing.
+inline void require_resources(int error, std::filesystem::path const& path) {
+  if (error == ENOMEM || error == EMFILE || error == ENFILE)
+    throw EnvironmentError("cannot open '" + path.string() + "': " + std::generic_category().message(error) +
+                           (error == ENOMEM ? "" : "; the limit is shown by 'ulimit -n'"));
+}
+
+/// Opens a file; what is there and no regular file is not opened. Throws what require_resources throws.
 [[nodiscard]] inline std::ifstream open_regular_file(std::filesystem::path const& path, std::ios::openmode mode = std::ios::in) {
   std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored) ? std::ifstream(path, mode) : std::ifstream();
+  if (!std::filesystem::is_regular_file(path, ignored))
+    return {};
+  errno = 0;
+  std::ifstream file(path, mode);
+  if (!file)
+    require_resources(errno, path);
+  return file;
 }
 
 /// The most bytes that a compressed file may unpack to: 200 times its size, or 64 MiB. Meshes and matrices are compressed to a

@@ -901,8 +901,8 @@ public:
             made_shift_ = shifted.shift = *shift;
             setup_ = make_preconditioner(a_, shifted);
           }
-      } catch (OutOfMemoryError const& error) {  // `automatic` has another one
-        if (options.preconditioner != PreconditionerKind::automatic || !options.ranks.get().is_alone())
+      } catch (OutOfMemoryError const& error) {  // `automatic` may have another one
+        if (options.preconditioner != PreconditionerKind::automatic || !options.ranks.get().is_alone() || plan_.size() == 1)
           throw;
         return error.what();
       }
