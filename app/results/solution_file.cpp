@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -133,23 +134,34 @@ public:
       }
     };
     assembly::MeshSummary const& whole = solution.mesh.whole;
+    // Some of the pieces are no solution; and nobody would know them as ours, as they are not listed.
+    auto const remove_piece = [&] {
+      std::error_code ignored;
+      fs::remove(folder / name_of_piece(team.rank()), ignored);
+    };
+    auto const write_piece = [&] {
+      if (!mesh)
+        return;
+      output::PiecePlace const at = place(solution.mesh, team.rank());
+      attempt([&] { write_vtk(folder / name_of_piece(team.rank()), *mesh, fields, config_, whole, &at); });
+      // The file that names the pieces tells whether values are integers.
+      static int const integer = 0;
+      for (auto* const list : {&fields.points, &fields.cells})
+        for (output::Field& field : *list) {
+          output::Field without_values{field.name, field.components, {}, {}};
+          if (field.has_integers())
+            without_values.integers = std::span<int const>(&integer, 1);
+          field = std::move(without_values);
+        }
+      fields_ = std::move(fields);
+    };
     if (in_pieces_)
-      team.together([&] {
-        if (!mesh)
-          return;
-        output::PiecePlace const at = place(solution.mesh, team.rank());
-        attempt([&] { write_vtk(folder / name_of_piece(team.rank()), *mesh, fields, config_, whole, &at); });
-        // The file that names the pieces tells whether values are integers.
-        static int const integer = 0;
-        for (auto* const list : {&fields.points, &fields.cells})
-          for (output::Field& field : *list) {
-            output::Field without_values{field.name, field.components, {}, {}};
-            if (field.has_integers())
-              without_values.integers = std::span<int const>(&integer, 1);
-            field = std::move(without_values);
-          }
-        fields_ = std::move(fields);
-      });
+      try {
+        team.together(write_piece);
+      } catch (...) {
+        remove_piece();
+        throw;
+      }
     else if (!solution.mesh.is_whole() && vtk_format(config_) == output::VtkFormat::hdf)
       attempt([&] {
         output::write_hdf_on_ranks(folder / name_, team.communicator(), mesh ? &*mesh : nullptr, fields.points, fields.cells,
@@ -158,6 +170,8 @@ public:
     else
       attempt([&] { write_vtk(folder / name_, *mesh, fields, config_, whole); });
     failure_ = first_message(team.communicator(), failure_);
+    if (in_pieces_ && !failure_.empty())
+      remove_piece();
   }
 
   void write(Solution const& solution, RunLog&, ResultsDirectory& directory) override {
