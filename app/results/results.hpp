@@ -61,12 +61,14 @@ public:
   }
 
   /// Writes the convergence history, calls make(folder of the results), which is collective, and write(directory) on the first
-  /// rank. An interrupt of make() is noted in the record.
+  /// rank. An interrupt of make() is noted in the record. Plots come after the solution: a library that draws may end the program
+  /// where memory is short.
   template <class Make, class Write>
   void output(RunLog& log, Make&& make, Write&& write) {
     log.record.clock.time(Stage::output, [&] {
-      attempt([&](ResultsDirectory& directory) { write_residual_files(log.record, config_.output, directory); });
+      attempt([&](ResultsDirectory& directory) { write_residuals(log.record, directory); });
       log.unless_interrupted("after the solve", [&] { attempt_together([&] { make(shared_path()); }); });
+      attempt([&](ResultsDirectory& directory) { plot_residuals(log.record, config_.output, directory); });
       attempt(write);
     });
     log.report(Stage::output, directory_ ? directory_->path().string() : "");

@@ -33,6 +33,7 @@ namespace {
 
 std::string residuals_csv(std::vector<double> const& history) {
   std::ostringstream out;
+  out.exceptions(std::ios::badbit);  // a stream would leave out what it has no memory for, without a word
   out.imbue(std::locale::classic());
   out.precision(17);
   out << "iteration,relative_residual\n";
@@ -188,9 +189,13 @@ std::vector<std::string> residual_files(OutputSpec const& output) {
   return names;
 }
 
-void write_residual_files(ResultRecord const& record, OutputSpec const& output, ResultsDirectory& directory) {
+void write_residuals(ResultRecord const& record, ResultsDirectory& directory) {
+  directory.try_write("residuals.csv",
+                      [&](fs::path const& path) { output::write_text_file(path, residuals_csv(record.result.history)); });
+}
+
+void plot_residuals(ResultRecord const& record, OutputSpec const& output, ResultsDirectory& directory) {
   auto const& history = record.result.history;
-  directory.try_write("residuals.csv", [&](fs::path const& path) { output::write_text_file(path, residuals_csv(history)); });
   if (!output.picture || !output::pictures_built())
     return;
   output::Curve curve{std::string(name_of(record.solver.method)), {}, history};

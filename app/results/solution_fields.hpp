@@ -46,7 +46,9 @@ struct SolutionOutput {
 
 /// The convergence history: residuals.csv and, with `picture`, its plot.
 [[nodiscard]] std::vector<std::string> residual_files(OutputSpec const& output);
-/// Writes them. Throws EnvironmentError.
-void write_residual_files(ResultRecord const& record, OutputSpec const& output, ResultsDirectory& directory);
+/// Writes residuals.csv. Throws EnvironmentError.
+void write_residuals(ResultRecord const& record, ResultsDirectory& directory);
+/// Draws the plot, where pictures are wanted. Throws EnvironmentError.
+void plot_residuals(ResultRecord const& record, OutputSpec const& output, ResultsDirectory& directory);
 
 }  // namespace poisson::app

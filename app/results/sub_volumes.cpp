@@ -19,6 +19,7 @@ constexpr std::array<char, 3> letters{'x', 'y', 'z'};
 
 std::string sub_volumes_csv(EffectiveResult const& effective) {
   std::ostringstream out;
+  out.exceptions(std::ios::badbit);  // a stream would leave out what it has no memory for, without a word
   out.imbue(std::locale::classic());
   out.precision(17);
   out << "volume,first_x,first_y,first_z";

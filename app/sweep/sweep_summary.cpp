@@ -133,6 +133,7 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
                    SweepEnd const& end, std::string const& collection, SweepAnalysis const& analysis, ResultsDirectory& directory) {
   SweepSpec const& sweep = config.sweep;
   std::ostringstream csv;
+  csv.exceptions(std::ios::badbit);  // a stream would leave out what it has no memory for, without a word
   csv << "case";
   for (auto const& axis : sweep.axes)
     csv << "," << csv_field(axis.path);

@@ -33,6 +33,7 @@ constexpr int most_halvings = 2;
 
 std::string number(double value, int digits = 17) {
   std::ostringstream text;
+  text.exceptions(std::ios::badbit);  // a stream would leave out what it has no memory for, without a word
   text << std::setprecision(digits) << value;
   return text.str();
 }

@@ -6,8 +6,10 @@
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
 #include <cairo.h>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
+#include <sys/mman.h>
 #include <utility>
 
 namespace poisson::output {
@@ -103,9 +105,20 @@ cairo_status_t append(void* closure, unsigned char const* data, unsigned n) {
   return CAIRO_STATUS_SUCCESS;
 }
 
+/// What finds fonts for Cairo (Fontconfig) does not look whether it has the memory that it asks for, and crashes without. So what
+/// it takes is asked for here before.
+void require_memory_for_fonts() {
+  constexpr std::size_t enough = std::size_t{32} << 20;  // bytes: files of fonts and lists of them
+  void* const memory = mmap(nullptr, enough, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw OutOfMemoryError("cannot draw a picture: out of memory");
+  munmap(memory, enough);
+}
+
 class CairoCanvas final : public Canvas {
 public:
   CairoCanvas(int width, int height, PictureFormat format) : Canvas(width, height) {
+    require_memory_for_fonts();
     switch (format) {
     case PictureFormat::png:
       surface_ = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
@@ -175,7 +188,8 @@ public:
 
   void image(Point corner, int w, int h, std::vector<std::uint32_t> const& pixels) override {
     auto* const picture = cairo_image_surface_create(CAIRO_FORMAT_RGB24, w, h);
-    if (cairo_surface_status(picture) == CAIRO_STATUS_SUCCESS) {
+    cairo_status_t const status = cairo_surface_status(picture);
+    if (status == CAIRO_STATUS_SUCCESS) {
       cairo_surface_flush(picture);
       auto* const data = cairo_image_surface_get_data(picture);
       auto const stride = static_cast<std::size_t>(cairo_image_surface_get_stride(picture));
@@ -187,6 +201,7 @@ public:
       cairo_fill(cairo_);
     }
     cairo_surface_destroy(picture);
+    require_success(status);
   }
 
   [[nodiscard]] double text_width(std::string_view text, TextStyle const& style) override {
@@ -224,12 +239,15 @@ public:
       cairo_surface_finish(surface_);
       status = cairo_surface_status(surface_);
     }
-    if (status != CAIRO_STATUS_SUCCESS)
-      throw EnvironmentError(std::string("cannot draw a picture: ") + cairo_status_to_string(status));
+    require_success(status);
     return std::move(bytes_);
   }
 
 private:
+  static void require_success(cairo_status_t status) {
+    if (status != CAIRO_STATUS_SUCCESS)
+      throw EnvironmentError(std::string("cannot draw a picture: ") + cairo_status_to_string(status));
+  }
   void destroy() {
     cairo_destroy(cairo_);
     cairo_surface_destroy(surface_);
