@@ -17,9 +17,13 @@ MPIRUN = shutil.which("mpirun") if pathlib.Path(EXECUTABLE).with_name("libpoisso
 CASE = faults.CASE.partition("sweep:")[0]
 
 
+def has_sanitizer():
+    return b"__asan_init" in pathlib.Path(EXECUTABLE).read_bytes()
+
+
 @pytest.fixture(scope="module")
 def injected(tmp_path_factory):
-    if b"__asan_init" in pathlib.Path(EXECUTABLE).read_bytes():
+    if has_sanitizer():
         pytest.skip("sanitizers have an allocation of their own")
     injected = faults.Faults(EXECUTABLE, tmp_path_factory.mktemp("faults"), MPIRUN)
     if injected.shim is None:
@@ -74,6 +78,24 @@ def test_few_file_descriptors(poisson, limit):
     if limit == 16:
         assert done.returncode == 0
     poisson("run", "case.yaml", "--output", "out", "--overwrite")
+
+
+def test_little_memory(poisson):
+    """Limits from what the program just begins with to what it needs; between them libraries are loaded, fonts found and pictures drawn."""
+    if has_sanitizer():
+        pytest.skip("sanitizers map much more")
+    poisson.write(CASE)
+    begins = 40 + (pathlib.Path(EXECUTABLE).stat().st_size >> 20)
+    codes = set()
+    for limit in some_of(range(begins, begins + 120), 12):
+        bytes_ = limit << 20
+        done = poisson("run", "case.yaml", "--output", "out", "--overwrite", code=(0, 3),
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (bytes_, bytes_)))  # noqa: B023
+        assert done.stderr.count("poisson: error: ") == (done.returncode == 3), done.stderr
+        codes.add(done.returncode)
+        for path in faults.files(poisson.directory / "out"):
+            faults.complete(path)
+    assert 3 in codes
 
 
 @pytest.mark.parametrize("folder", ["/nonexistent", "/proc"])
