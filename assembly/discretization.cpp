@@ -2,6 +2,7 @@
 
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/parallel.hpp"
+#include "assembly/space/box_cells.hpp"
 #include "assembly/space/lattice_pieces.hpp"
 #include "assembly/space/prolongation.hpp"
 #include "assembly/space/space.hpp"
@@ -140,6 +141,10 @@ void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spe
     return;
   }
   memory.space += of_cells;
+  if (is_box_with_void(spec.mesh)) {
+    memory.making_mesh = memory.space + bytes_to_number(spec.mesh, spec.order);
+    return;
+  }
   // Cuthill-McKee: the cells around unknowns, orders and marks, and a copy of the space in the new order. Nodes are gone by then.
   std::int64_t making = memory.space + std::max(nodes, 4 * cells * local + 24 * n + 12 * cells + of_cells);
   if (!lattices) {

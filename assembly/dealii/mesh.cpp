@@ -69,21 +69,6 @@ void set_materials(dealii::Triangulation<3>& box, LabelImage const& image) {
     cell->set_material_id(image.label(voxel++));
 }
 
-void describe(Mesh& mesh) {
-  mesh.curved = mesh.curved_cells.has_value();
-  mesh.boundary_ids.clear();
-  mesh.material_ids.clear();
-  dealii::Triangulation<3> const& triangulation = *mesh.triangulation;
-  for (unsigned const id : triangulation.get_boundary_ids())
-    mesh.boundary_ids.insert(id);
-  for (auto const& cell : triangulation.active_cell_iterators())
-    if (mesh.material_ids.empty() || *mesh.material_ids.rbegin() != cell->material_id())
-      mesh.material_ids.insert(cell->material_id());
-  for (auto const id : triangulation.get_manifold_ids())
-    if (id != dealii::numbers::flat_manifold_id)
-      mesh.curved = mesh.curved || dynamic_cast<dealii::FlatManifold<3> const*>(&triangulation.get_manifold(id)) == nullptr;
-}
-
 /// Runs what calls deal.II; anything unexpected that it throws becomes an error of ours.
 template <class Action>
 auto guarded(char const* key, Action&& action) {
@@ -102,10 +87,6 @@ auto guarded(char const* key, Action&& action) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// Counts the edges and faces that are those of some active cell: beside a hanging node these are the larger and the smaller ones,
 /// which all have unknowns.
 void count_entities_of_cells(dealii::Triangulation<3> const& triangulation, MeshCounts& counts) {
@@ -120,11 +101,9 @@ void count_entities_of_cells(dealii::Triangulation<3> const& triangulation, Mesh
   counts.faces = std::count(faces.begin(), faces.end(), true);
 }
 
-}  // namespace
-
-MeshCounts count(Mesh const& coarse) {
-  dealii::Triangulation<3> const& triangulation = *coarse.triangulation;
-  MeshCounts counts;
+/// Of a mesh that has a triangulation.
+void count_cells(Mesh const& mesh, MeshCounts& counts) {
+  dealii::Triangulation<3> const& triangulation = *mesh.triangulation;
   counts.cells = triangulation.n_active_cells();
   counts.faces = triangulation.n_active_faces();
   counts.edges = triangulation.n_active_lines();
@@ -136,6 +115,55 @@ MeshCounts count(Mesh const& coarse) {
       ++counts.boundary_faces;
       ++counts.faces_with_id[face->boundary_id()];
     }
+  counts.low.fill(std::numeric_limits<double>::infinity());
+  counts.high.fill(-std::numeric_limits<double>::infinity());
+  auto const add = [&](dealii::Point<3> const& x) {
+    for (unsigned d = 0; d < 3; ++d) {
+      counts.low[d] = std::min(counts.low[d], x[d]);
+      counts.high[d] = std::max(counts.high[d], x[d]);
+    }
+  };
+  for (std::size_t v = 0; v < triangulation.get_vertices().size(); ++v)
+    if (triangulation.get_used_vertices()[v])
+      add(triangulation.get_vertices()[v]);
+  if (mesh.curved_cells)
+    for (dealii::Point<3> const& node : mesh.curved_cells->nodes)
+      add(node);
+  counts.shape_order = mesh.curved_cells ? mesh.curved_cells->order : 1;
+  counts.triangulation_bytes = counts.cells * bytes_per_created_cell;
+}
+
+}  // namespace
+
+void describe(Mesh& mesh) {
+  mesh.curved = mesh.curved_cells.has_value();
+  mesh.boundary_ids.clear();
+  mesh.material_ids.clear();
+  if (mesh.box_cells) {
+    for (BoundaryFace const& face : mesh.box_cells->boundary_faces)
+      mesh.boundary_ids.insert(face.boundary_id);
+    for (unsigned const material : mesh.box_cells->materials)
+      if (mesh.material_ids.empty() || *mesh.material_ids.rbegin() != material)
+        mesh.material_ids.insert(material);
+    return;
+  }
+  dealii::Triangulation<3> const& triangulation = *mesh.triangulation;
+  for (unsigned const id : triangulation.get_boundary_ids())
+    mesh.boundary_ids.insert(id);
+  for (auto const& cell : triangulation.active_cell_iterators())
+    if (mesh.material_ids.empty() || *mesh.material_ids.rbegin() != cell->material_id())
+      mesh.material_ids.insert(cell->material_id());
+  for (auto const id : triangulation.get_manifold_ids())
+    if (id != dealii::numbers::flat_manifold_id)
+      mesh.curved = mesh.curved || dynamic_cast<dealii::FlatManifold<3> const*>(&triangulation.get_manifold(id)) == nullptr;
+}
+
+MeshCounts count(Mesh const& coarse) {
+  MeshCounts counts;
+  if (coarse.box_cells)
+    count_cells(*coarse.box_cells, counts);
+  else
+    count_cells(coarse, counts);
   counts.boundary_ids = coarse.boundary_ids;
   counts.material_ids = coarse.material_ids;
   counts.boundary_groups = coarse.boundary_groups;
@@ -152,22 +180,6 @@ MeshCounts count(Mesh const& coarse) {
   counts.left_out_ids = coarse.left_out_ids;
   counts.left_out_names = coarse.left_out_names;
   counts.void_materials = coarse.void_materials;
-  counts.low.fill(std::numeric_limits<double>::infinity());
-  counts.high.fill(-std::numeric_limits<double>::infinity());
-  auto const add = [&](dealii::Point<3> const& x) {
-    for (unsigned d = 0; d < 3; ++d) {
-      counts.low[d] = std::min(counts.low[d], x[d]);
-      counts.high[d] = std::max(counts.high[d], x[d]);
-    }
-  };
-  for (std::size_t v = 0; v < triangulation.get_vertices().size(); ++v)
-    if (triangulation.get_used_vertices()[v])
-      add(triangulation.get_vertices()[v]);
-  if (coarse.curved_cells)
-    for (dealii::Point<3> const& node : coarse.curved_cells->nodes)
-      add(node);
-  counts.shape_order = coarse.curved_cells ? coarse.curved_cells->order : 1;
-  counts.triangulation_bytes = counts.cells * bytes_per_created_cell;
   return counts;
 }
 
@@ -254,10 +266,8 @@ Mesh make_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names) {
         mesh = read_mesh_file(spec);
       describe(mesh);
     }
-    if (has_void) {
+    if (has_void)
       take_out_void(mesh, spec, names);
-      describe(mesh);
-    }
     return std::move(mesh);
   });
 }
@@ -282,6 +292,7 @@ Mesh make_mesh(MeshSpec const& spec) {
 void refine_mesh(Mesh& mesh, MeshSpec const& spec) {
   MeshCounts const counts = count(mesh).refined(spec.refinements);
   check_index_range(spec, counts, 1);
+  guarded(source_key(spec), [&] { triangulate(mesh); });
   if (spec.refinements > 0) {
     check_memory(counts.triangulation_bytes, "the refined mesh");
     guarded("problem.mesh.refinements", [&] { refine(*mesh.triangulation, spec.refinements); });

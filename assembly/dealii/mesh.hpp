@@ -3,6 +3,7 @@
 #include "assembly/dealii/curved_cells.hpp"
 #include "assembly/mesh/cell_origins.hpp"
 #include "assembly/mesh/counts.hpp"
+#include "assembly/space/box_cells.hpp"
 
 #include <deal.II/grid/tria.h>
 #include <memory>
@@ -15,7 +16,8 @@
 namespace poisson::assembly {
 
 struct Mesh {
-  std::unique_ptr<dealii::Triangulation<3>> triangulation;
+  std::unique_ptr<dealii::Triangulation<3>> triangulation;  ///< none where there are box_cells
+  std::optional<BoxCells> box_cells;                        ///< what void left of a box
   std::optional<BoxGrid> box;  ///< set when the active cells form a box; their order in the triangulation is unspecified
   bool curved = false;  ///< some cell, face or edge has a manifold that is not flat: higher orders then use isoparametric cells
   /// The shapes of the cells, in their order, where a file gives curved ones; the triangulation knows vertices only. Only
@@ -46,14 +48,19 @@ struct Mesh {
 };
 
 /// The mesh before the refinements of the specification. A box may have several levels all the same; its active cells are those of
-/// spec.cells. Errors: InputError with key "problem.mesh.<generator|arguments|file|origin|extent|cells|refinements>".
+/// spec.cells. Of a box from which void is taken out there is no triangulation, but its box_cells, since deal.II takes ten times as
+/// long. Errors: InputError with key "problem.mesh.<generator|arguments|file|origin|extent|cells|refinements>".
 /// `names`: those of the expressions of void regions, whose cells are taken out of any mesh.
 [[nodiscard]] Mesh make_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names = {});
+
+/// Makes a triangulation of the box_cells of a mesh, if it has these. Errors: EnvironmentError when it will not fit in memory.
+void triangulate(Mesh& mesh);
 
 /// Counts of an unrefined mesh.
 [[nodiscard]] MeshCounts count(Mesh const& coarse);
 
-/// Refines a coarse mesh of `spec`, whose cells have no shapes of their own (curved_cells). Errors: those of make_mesh.
+/// Refines a coarse mesh of `spec`, whose cells have no shapes of their own (curved_cells); there is a triangulation then. Errors:
+/// those of make_mesh.
 void refine_mesh(Mesh& mesh, MeshSpec const& spec);
 
 /// Refines a mesh locally, whose global refinements are done. Errors: InputError where the mesh has something that this does not

@@ -22,10 +22,13 @@ namespace poisson::assembly {
 /// All else of the Mesh is not set. Errors: InputError with key "problem.mesh.file".
 [[nodiscard]] Mesh read_mesh_file(MeshSpec const& spec);
 
+/// Sets the ids of a mesh, and whether it is curved, by its cells.
+void describe(Mesh& mesh);
+
 /// Takes the cells out that are void (MeshSpec::has_void). Faces that were between them and others become boundaries: each region's
 /// has an id behind those of the mesh and the region's name, that of materials the name void_surface. Ids, materials, manifolds and
-/// shapes of what is left stay. Of a box there need not be a triangulation. Errors: InputError where a region or a material takes
-/// nothing, or nothing is left.
+/// shapes of what is left stay. Of a box there need not be a triangulation, and is none of what is left. Errors: InputError where a
+/// region or a material takes nothing, or nothing is left.
 void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& names);
 
 /// Shape of a trilinear hexahedron with vertices in deal.II's order.

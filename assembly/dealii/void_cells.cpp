@@ -1,6 +1,7 @@
 #include "assembly/dealii/mesh_cells.hpp"
 #include "assembly/dealii/sources.hpp"
 #include "assembly/expression/expression.hpp"
+#include "assembly/parallel.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/nearest_name.hpp"
 
@@ -369,10 +370,117 @@ std::vector<dealii::Point<3>> keep_used_vertices(MeshCells const& all, std::vect
   return result;
 }
 
+/// Makes a triangulation of what is left of one, and returns the ids of surfaces inside of the mesh that are now on its boundary.
+std::set<unsigned> keep_cells(Mesh& mesh, MeshCells const& all, Finding const& found, unsigned first_id) {
+  using dealii::numbers::internal_face_boundary_id;
+  std::vector<dealii::CellData<3>> cells;
+  dealii::SubCellData parts;
+  CurvedCells curved;
+  std::set<std::array<unsigned, 2>> lines;
+  std::set<unsigned> exposed;
+  InnerIds const inner_ids(mesh);
+  mesh.inner_faces.clear();
+  for (std::int64_t cell = 0; cell < all.size(); ++cell) {
+    if (found.of(cell) != Finding::stays)
+      continue;
+    dealii::CellData<3>& kept = cells.emplace_back();
+    std::array<unsigned, 8> const vertices = all.vertices(cell);
+    kept.vertices.assign(vertices.begin(), vertices.end());
+    kept.material_id = all.material(cell);
+    kept.manifold_id = all.manifold(cell);
+    if (mesh.curved_cells) {
+      auto const nodes = mesh.curved_cells->of_cell(static_cast<std::size_t>(cell));
+      curved.nodes.insert(curved.nodes.end(), nodes.begin(), nodes.end());
+    }
+    for (unsigned f = 0; f < 6; ++f) {
+      MeshCells::Neighbor const neighbor = all.neighbor(cell, f);
+      bool const outside = neighbor.cell < 0;
+      std::uint16_t const beyond = outside ? Finding::stays : found.of(neighbor.cell);
+      bool const at_boundary = outside || beyond != Finding::stays;
+      bool const is_first = at_boundary || cell < neighbor.cell;  // of the two cells that have the face
+      // A surface inside of the mesh keeps its id, also where it bounds what is left.
+      std::optional<unsigned> const inner = outside ? std::nullopt : inner_ids.of(cell, f, neighbor);
+      if (inner && !at_boundary && is_first)
+        mesh.inner_faces.push_back({static_cast<int>(cells.size()) - 1, static_cast<int>(f), *inner});
+      dealii::types::manifold_id const manifold = all.manifold_of_face(cell, f);
+      if (!is_first || (!at_boundary && manifold == dealii::numbers::flat_manifold_id))
+        continue;
+      dealii::CellData<2>& quad = parts.boundary_quads.emplace_back();
+      for (unsigned v = 0; v < 4; ++v)
+        quad.vertices[v] = vertices[dealii::GeometryInfo<3>::face_to_cell_vertices(f, v)];
+      quad.manifold_id = manifold;
+      quad.boundary_id = !at_boundary ? internal_face_boundary_id
+                         : outside    ? all.boundary_id(cell, f)
+                         : inner      ? *inner
+                                      : first_id + beyond - 1;
+      if (inner && at_boundary)
+        exposed.insert(*inner);
+    }
+    for (dealii::CellData<1>& line : all.curved_lines(cell))
+      if (lines.insert({line.vertices[0], line.vertices[1]}).second) {
+        line.boundary_id = internal_face_boundary_id;
+        parts.boundary_lines.push_back(std::move(line));
+      }
+  }
+
+  std::vector<dealii::Point<3>> const vertices = keep_used_vertices(all, cells, parts);
+  auto renewed = std::make_unique<dealii::Triangulation<3>>();
+  renewed->create_triangulation(vertices, cells, parts);
+  copy_manifolds(*mesh.triangulation, *renewed);
+  mesh.triangulation = std::move(renewed);
+  if (mesh.curved_cells)
+    mesh.curved_cells->nodes = std::move(curved.nodes);
+  return exposed;
+}
+
+/// What is left of a box. `labels`: as cells_of_box; `first_id`: of the surfaces in `found`.
+BoxCells left_of_box(BoxGrid const& box, LabelImage const* labels, Finding const& found, unsigned first_id) {
+  auto const [nx, ny, nz] = box.cells;
+  std::array<std::int64_t, 3> const to_next{1, nx, nx * ny};
+  BoxCells result;
+  result.box = box;
+  std::vector<std::int64_t> first(static_cast<std::size_t>(nz) + 1, 0);  // of what is left of every layer
+  parallel_for(nz, [&](std::int64_t z) {
+    auto const begin = found.surface.begin() + z * to_next[2];
+    first[static_cast<std::size_t>(z) + 1] = std::count(begin, begin + to_next[2], Finding::stays);
+  });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  result.numbers.resize(static_cast<std::size_t>(first.back()));
+  result.materials.resize(static_cast<std::size_t>(first.back()));
+  std::vector<std::vector<BoundaryFace>> faces(static_cast<std::size_t>(nz));
+  // 6 bytes of a cell of the box are read, and 8 of what stays written.
+  parallel_for(nz, [&, nx = nx, ny = ny, nz = nz](std::int64_t z) {
+    std::int64_t number = first[static_cast<std::size_t>(z)];
+    for (std::int64_t y = 0; y < ny; ++y)
+      for (std::int64_t x = 0; x < nx; ++x) {
+        std::int64_t const cell = z * to_next[2] + y * to_next[1] + x;
+        if (found.of(cell) != Finding::stays)
+          continue;
+        std::array<bool, 6> const outside{x == 0, x == nx - 1, y == 0, y == ny - 1, z == 0, z == nz - 1};
+        for (unsigned f = 0; f < 6; ++f) {
+          std::int64_t const step = to_next[f / 2];
+          std::uint16_t const beyond = outside[f] ? Finding::stays : found.of(f % 2 == 0 ? cell - step : cell + step);
+          if (outside[f] || beyond != Finding::stays)
+            faces[static_cast<std::size_t>(z)].push_back(
+                {static_cast<std::int32_t>(number), outside[f] ? f : first_id + beyond - 1, static_cast<int>(f)});
+        }
+        result.numbers[static_cast<std::size_t>(number)] = static_cast<std::int32_t>(cell);
+        result.materials[static_cast<std::size_t>(number)] = labels == nullptr ? 0 : labels->label(cell);
+        ++number;
+      }
+  });
+  std::size_t n_faces = 0;
+  for (auto const& of_layer : faces)
+    n_faces += of_layer.size();
+  result.boundary_faces.reserve(n_faces);
+  for (auto const& of_layer : faces)
+    result.boundary_faces.insert(result.boundary_faces.end(), of_layer.begin(), of_layer.end());
+  return result;
+}
+
 }  // namespace
 
 void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& names) {
-  using dealii::numbers::internal_face_boundary_id;
   std::unique_ptr<MeshCells const> const all =
       mesh.triangulation != nullptr ? cells_of_triangulation(mesh) : cells_of_box(*mesh.box, spec.labels.get());
   // A surface of each cell, and a number of each vertex: its part, later its new one.
@@ -382,7 +490,8 @@ void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& name
   if (n_left == 0)
     throw InputError(spec.void_names.empty() && spec.void_ids.empty() ? "problem.mesh.regions" : "problem.coefficient",
                      "all " + std::to_string(all->size()) + " cells of the mesh are void, and nothing is left of it");
-  check_memory(4 * all->n_vertices() + n_left * bytes_per_created_cell, "the mesh");
+  // Of a box: number, material and some faces of a cell that is left.
+  check_memory(4 * all->n_vertices() + n_left * (mesh.triangulation != nullptr ? bytes_per_created_cell : 20), "the mesh");
 
   // Ids of surfaces: behind those of the mesh, in the order of the regions.
   unsigned first_id = 0;
@@ -401,83 +510,25 @@ void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& name
   mesh.notes.insert(mesh.notes.end(), found.notes.begin(), found.notes.end());
 
   std::set<unsigned> const materials = all->materials();
-  std::vector<dealii::CellData<3>> cells;
-  cells.reserve(static_cast<std::size_t>(n_left));
-  dealii::SubCellData parts;
-  CurvedCells curved;
-  std::set<std::array<unsigned, 2>> lines;
-  std::set<unsigned> used, exposed;
-  InnerIds const inner_ids(mesh);
-  mesh.inner_faces.clear();
-  for (std::int64_t cell = 0; cell < all->size(); ++cell) {
-    if (found.of(cell) != Finding::stays)
-      continue;
-    dealii::CellData<3>& kept = cells.emplace_back();
-    std::array<unsigned, 8> const vertices = all->vertices(cell);
-    kept.vertices.assign(vertices.begin(), vertices.end());
-    kept.material_id = all->material(cell);
-    kept.manifold_id = all->manifold(cell);
-    if (mesh.curved_cells) {
-      auto const nodes = mesh.curved_cells->of_cell(static_cast<std::size_t>(cell));
-      curved.nodes.insert(curved.nodes.end(), nodes.begin(), nodes.end());
-    }
-    for (unsigned f = 0; f < 6; ++f) {
-      MeshCells::Neighbor const neighbor = all->neighbor(cell, f);
-      bool const outside = neighbor.cell < 0;
-      std::uint16_t const beyond = outside ? Finding::stays : found.of(neighbor.cell);
-      bool const at_boundary = outside || beyond != Finding::stays;
-      bool const is_first = at_boundary || cell < neighbor.cell;  // of the two cells that have the face
-      // A surface inside of the mesh keeps its id, also where it bounds what is left.
-      std::optional<unsigned> const inner = outside ? std::nullopt : inner_ids.of(cell, f, neighbor);
-      if (inner && !at_boundary && is_first)
-        mesh.inner_faces.push_back({static_cast<int>(cells.size()) - 1, static_cast<int>(f), *inner});
-      dealii::types::manifold_id const manifold = all->manifold_of_face(cell, f);
-      if (!is_first || (!at_boundary && manifold == dealii::numbers::flat_manifold_id))
-        continue;
-      dealii::CellData<2>& quad = parts.boundary_quads.emplace_back();
-      for (unsigned v = 0; v < 4; ++v)
-        quad.vertices[v] = vertices[dealii::GeometryInfo<3>::face_to_cell_vertices(f, v)];
-      quad.manifold_id = manifold;
-      quad.boundary_id = !at_boundary ? internal_face_boundary_id
-                         : outside    ? all->boundary_id(cell, f)
-                         : inner      ? *inner
-                                      : first_id + beyond - 1;
-      if (inner && at_boundary)
-        exposed.insert(*inner);
-      if (!outside && at_boundary && !inner)
-        used.insert(quad.boundary_id);
-    }
-    for (dealii::CellData<1>& line : all->curved_lines(cell))
-      if (lines.insert({line.vertices[0], line.vertices[1]}).second) {
-        line.boundary_id = internal_face_boundary_id;
-        parts.boundary_lines.push_back(std::move(line));
-      }
-  }
-
-  std::vector<dealii::Point<3>> const vertices = keep_used_vertices(*all, cells, parts);
-  auto renewed = std::make_unique<dealii::Triangulation<3>>();
-  renewed->create_triangulation(vertices, cells, parts);
+  std::set<unsigned> exposed;
   if (mesh.triangulation != nullptr)
-    copy_manifolds(*mesh.triangulation, *renewed);
-  mesh.triangulation = std::move(renewed);
+    exposed = keep_cells(mesh, *all, found, first_id);
+  else
+    mesh.box_cells = left_of_box(*mesh.box, spec.labels.get(), found, first_id);
   mesh.box.reset();
-  if (mesh.curved_cells)
-    mesh.curved_cells->nodes = std::move(curved.nodes);
+  describe(mesh);
+  std::set<unsigned> const &boundaries = mesh.boundary_ids, &left = mesh.material_ids;
   for (IdGroup group : mesh.inner_groups.list()) {
     std::erase_if(group.parts, [&](unsigned part) { return !exposed.contains(part); });
     if (!group.parts.empty())
       mesh.boundary_groups.add(std::move(group));
   }
   for (std::size_t i = 0; i < found.names.size(); ++i)
-    if (unsigned const id = first_id + static_cast<unsigned>(i); used.contains(id)) {
+    if (unsigned const id = first_id + static_cast<unsigned>(i); boundaries.contains(id)) {
       mesh.boundary_groups.add({id, found.names[i], {id}});
       mesh.void_surfaces.insert(id);
     }
-  std::set<unsigned> boundaries, left, inside;
-  for (unsigned const id : mesh.triangulation->get_boundary_ids())
-    boundaries.insert(id);
-  for (auto const& cell : cells)
-    left.insert(cell.material_id);
+  std::set<unsigned> inside;
   for (Mesh::InnerFace const& face : mesh.inner_faces)
     inside.insert(face.id);
   std::set_difference(materials.begin(), materials.end(), left.begin(), left.end(),
@@ -499,6 +550,33 @@ void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& name
   mesh.boundary_groups.keep(boundaries);
   mesh.material_groups.keep(left);
   mesh.inner_groups.keep(inside);
+}
+
+void triangulate(Mesh& mesh) {
+  if (!mesh.box_cells)
+    return;
+  BoxCells const& left = *mesh.box_cells;
+  auto const n = std::ssize(left.numbers);
+  std::unique_ptr<MeshCells const> const all = cells_of_box(left.box, nullptr);
+  check_memory(4 * all->n_vertices() + n * bytes_per_created_cell, "the mesh");
+  std::vector<dealii::CellData<3>> cells(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    std::array<unsigned, 8> const vertices = all->vertices(left.numbers[i]);
+    cells[i].vertices.assign(vertices.begin(), vertices.end());
+    cells[i].material_id = left.materials[i];
+  }
+  dealii::SubCellData parts;
+  for (BoundaryFace const& face : left.boundary_faces) {
+    dealii::CellData<2>& quad = parts.boundary_quads.emplace_back();
+    auto const& of_cell = cells[static_cast<std::size_t>(face.cell)].vertices;
+    for (unsigned v = 0; v < 4; ++v)
+      quad.vertices[v] = of_cell[dealii::GeometryInfo<3>::face_to_cell_vertices(static_cast<unsigned>(face.face), v)];
+    quad.boundary_id = face.boundary_id;
+  }
+  std::vector<dealii::Point<3>> const vertices = keep_used_vertices(*all, cells, parts);
+  mesh.triangulation = std::make_unique<dealii::Triangulation<3>>();
+  mesh.triangulation->create_triangulation(vertices, cells, parts);
+  mesh.box_cells.reset();
 }
 
 }  // namespace poisson::assembly

@@ -19,6 +19,7 @@
 
 namespace poisson::assembly {
 
+struct BoxCells;
 struct Mesh;
 class LatticeMesh;
 
@@ -99,6 +100,9 @@ public:
   /// The part of a box that has `cells` cells per direction from `first` on, with the ids and materials of the whole.
   Space(Space const& box, ReferenceElement const& element, std::array<std::int64_t, 3> const& first,
         std::array<std::int64_t, 3> const& cells);
+  /// Cells of a box that void left: they and the unknowns numbered lexicographically (x fastest) in the box. Precondition: their
+  /// unknowns can be numbered by 32 bits.
+  Space(BoxCells cells, ReferenceElement const& element);
   /// Any mesh: unknowns in Cuthill-McKee order, cells in the order in which that search visits them.
   Space(Mesh const& mesh, ReferenceElement const& element);
   /// A globally refined mesh without a fine triangulation: the same space. Lattices of four cells a side or more have their cells

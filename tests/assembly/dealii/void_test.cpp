@@ -1,5 +1,7 @@
 #include "assembly/dealii/mesh.hpp"
 #include "assembly/dealii/mesh_cells.hpp"
+#include "assembly/space/reference_element.hpp"
+#include "assembly/space/space.hpp"
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace poisson::assembly {
@@ -35,9 +38,9 @@ std::map<unsigned, int> faces_by_id(Mesh const& mesh) {
 
 TEST(Void, SurfacesHaveIdsBehindThoseOfTheBoxAndTheNamesOfTheirRegions) {
   // A hole of one cell inside, and a notch of two cells at the edge y = z = 4.
-  Mesh const mesh = make_coarse_mesh(box_with({{"notch", "x > 2 && y > 3 && z > 3", true},
-                                               {"iron", "z < 1", false},
-                                               {"hole", "x < 2 && x > 1 && y > 1 && y < 2 && z > 1 && z < 2", true}}));
+  Mesh const mesh = make_mesh(box_with({{"notch", "x > 2 && y > 3 && z > 3", true},
+                                        {"iron", "z < 1", false},
+                                        {"hole", "x < 2 && x > 1 && y > 1 && y < 2 && z > 1 && z < 2", true}}));
   EXPECT_EQ(mesh.triangulation->n_active_cells(), 61u);
   EXPECT_FALSE(mesh.box.has_value());
   EXPECT_EQ(mesh.void_surfaces, (std::set<unsigned>{6, 7}));
@@ -90,10 +93,114 @@ TEST(Void, CellsOfABoxAreThoseOfItsTriangulation) {
   }
 }
 
+/// A cell or a face as its nodes, which are sorted, and its material or id: whatever their numbers are.
+using Nodes = std::vector<Point3>;
+struct Pieces {
+  std::vector<std::pair<Nodes, unsigned>> cells, faces;
+  std::map<std::int32_t, std::set<std::int32_t>> unknowns_of_component;
+};
+Pieces pieces_of(Space const& space) {
+  Pieces result;
+  std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
+  auto const nodes = [&](auto const& unknowns) {
+    Nodes found;
+    for (std::int32_t const unknown : unknowns)
+      found.push_back(space.point(unknown));
+    return found;
+  };
+  for (std::int64_t cell = 0; cell < space.n_cells; ++cell) {
+    space.dofs(cell, dofs.data());
+    result.cells.emplace_back(nodes(dofs), space.material(cell));
+    result.unknowns_of_component[space.component(cell)].insert(dofs.begin(), dofs.end());
+  }
+  for (BoundaryFace const& face : space.boundary_faces) {
+    Nodes corners = nodes(space.face_vertices(face.cell, face.face));
+    std::sort(corners.begin(), corners.end());
+    result.faces.emplace_back(corners, face.boundary_id);
+  }
+  std::sort(result.cells.begin(), result.cells.end());
+  std::sort(result.faces.begin(), result.faces.end());
+  return result;
+}
+void expect_near(std::vector<std::pair<Nodes, unsigned>> const& found, std::vector<std::pair<Nodes, unsigned>> const& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].second, expected[i].second) << i;
+    for (std::size_t v = 0; v < found[i].first.size(); ++v)
+      for (std::size_t d = 0; d < 3; ++d)
+        ASSERT_NEAR(found[i].first[v][d], expected[i].first[v][d], 1e-14) << i << ", node " << v;
+  }
+}
+
+// Numbers by formulas against deal.II's: cells with the same nodes in the same order, faces, components, and all counts.
+TEST(Void, WhatIsLeftOfABoxIsTheSameAsByATriangulation) {
+  auto labels = std::make_shared<LabelImage>();
+  labels->cells = {7, 5, 6};
+  labels->labels = {2, 5, 9};
+  for (int i = 0; i < 210; ++i)
+    labels->small.push_back(static_cast<std::uint8_t>(i * i * 7 % 11 % 3));
+  for (int order = 1; order <= 4; ++order)
+    for (std::string const region : {"abs(x - 3) < 0.75", "x > 2 && y < 4", "(x - 3)^2 + y^2 + z^2 < 9", "z > 1 && x < 7"}) {
+      SCOPED_TRACE(region + ", order " + std::to_string(order));
+      MeshSpec spec = box_with({{"hole", region, true}});
+      spec.cells = labels->cells;
+      spec.extent = {8, 4, 8};
+      if (region[0] == 'z')  // coordinates that halves are exact of, so that sorted nodes are in the same order
+        spec.coordinates[0] = {0, 0.5, 1, 2, 3, 3.5, 4, 8};
+      else
+        spec.labels = labels;
+      spec.void_ids = spec.labels != nullptr ? std::set<int>{5} : std::set<int>{};
+      Mesh by_formulas = make_coarse_mesh(spec);
+      Mesh const by_triangulation = make_mesh(spec);
+      ASSERT_TRUE(by_formulas.box_cells && by_triangulation.triangulation != nullptr);
+      EXPECT_FALSE(by_triangulation.box_cells.has_value());
+      EXPECT_EQ(by_formulas.boundary_ids, by_triangulation.boundary_ids);
+      EXPECT_EQ(by_formulas.material_ids, by_triangulation.material_ids);
+      EXPECT_EQ(by_formulas.void_surfaces, by_triangulation.void_surfaces);
+      EXPECT_EQ(by_formulas.void_materials, by_triangulation.void_materials);
+      MeshCounts const counts = count(by_formulas), expected = count(by_triangulation);
+      EXPECT_EQ(counts.cells, expected.cells);
+      EXPECT_EQ(counts.faces, expected.faces);
+      EXPECT_EQ(counts.edges, expected.edges);
+      EXPECT_EQ(counts.vertices, expected.vertices);
+      EXPECT_EQ(counts.boundary_faces, expected.boundary_faces);
+      EXPECT_EQ(counts.faces_with_id, expected.faces_with_id);
+      for (std::size_t d = 0; d < 3; ++d) {
+        EXPECT_NEAR(counts.low[d], expected.low[d], 1e-14);
+        EXPECT_NEAR(counts.high[d], expected.high[d], 1e-14);
+      }
+      ReferenceElement const element(order);
+      Space const right(by_triangulation, element), space(*std::move(by_formulas.box_cells), element);
+      EXPECT_EQ(space.n_dofs, counts.unknowns(order));
+      EXPECT_EQ(space.n_dofs, right.n_dofs);
+      EXPECT_EQ(space.n_vertices, right.n_vertices);
+      EXPECT_EQ(space.boundary_ids, right.boundary_ids);
+      EXPECT_EQ(space.material_ids, right.material_ids);
+      Pieces const found = pieces_of(space), of_right = pieces_of(right);
+      expect_near(found.cells, of_right.cells);
+      expect_near(found.faces, of_right.faces);
+      EXPECT_EQ(space.n_components, right.n_components);
+      ASSERT_EQ(std::ssize(found.unknowns_of_component), space.n_components);
+      // Components share no unknown, and are as large as the others.
+      std::size_t n_unknowns = 0;
+      std::multiset<std::size_t> sizes, right_sizes;
+      for (auto const& [component, unknowns] : found.unknowns_of_component) {
+        n_unknowns += unknowns.size();
+        sizes.insert(unknowns.size());
+        std::int64_t const cell = space.cell_of_component(component);
+        EXPECT_EQ(space.component(cell), component);
+      }
+      for (auto const& [component, unknowns] : of_right.unknowns_of_component)
+        right_sizes.insert(unknowns.size());
+      EXPECT_EQ(n_unknowns, static_cast<std::size_t>(space.n_dofs));
+      EXPECT_EQ(sizes, right_sizes);
+    }
+}
+
 TEST(Void, ALaterRegionGivesCellsBackAndNamesOfACoefficientAreOneSurface) {
   MeshSpec spec = box_with({{"low", "z < 2", false}, {"high", "z > 3", false}, {"chip", "z > 3 && x > 3", false}});
   spec.void_names = {"high"};
-  Mesh const mesh = make_coarse_mesh(spec);
+  Mesh const mesh = make_mesh(spec);
   EXPECT_EQ(mesh.triangulation->n_active_cells(), 48u + 4);
   EXPECT_EQ(mesh.boundary_groups.with_name("void_surface"), (std::set<unsigned>{6}));
   EXPECT_EQ(faces_by_id(mesh).at(6), 12 + 4);
@@ -101,7 +208,7 @@ TEST(Void, ALaterRegionGivesCellsBackAndNamesOfACoefficientAreOneSurface) {
 }
 
 TEST(Void, WhatIsCutIsTold) {
-  Mesh const mesh = make_coarse_mesh(box_with({{"air", "z > 2.4", true}}));
+  Mesh const mesh = make_mesh(box_with({{"air", "z > 2.4", true}}));
   EXPECT_EQ(mesh.triangulation->n_active_cells(), 32u);
   ASSERT_EQ(mesh.notes.size(), 1u);
   EXPECT_NE(mesh.notes[0].find("'air' cuts 16 cells"), std::string::npos) << mesh.notes[0];

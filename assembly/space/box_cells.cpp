@@ -1,0 +1,263 @@
+#include "assembly/space/box_cells.hpp"
+
+#include "assembly/parallel.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <numeric>
+#include <utility>
+
+namespace poisson::assembly {
+namespace {
+
+using Row = std::vector<std::uint8_t>;
+
+/// Which cells of the box there are, by rows along x.
+class Marks {
+public:
+  explicit Marks(BoxCells const& cells) : cells_(cells.box.cells) {
+    marks_.resize(static_cast<std::size_t>(cells_[0] * cells_[1] * cells_[2]), std::uint8_t{0});
+    for (std::int32_t const cell : cells.numbers)
+      marks_[static_cast<std::size_t>(cell)] = 1;
+  }
+
+  /// Marks the cells along x that have points on a line: with y between the sides of cell row `y`, or `at_y` on its low one, which
+  /// is the high one of the row before; likewise z. A row may be one behind the last.
+  void beside(std::int64_t y, bool at_y, std::int64_t z, bool at_z, Row& row) const {
+    std::fill(row.begin(), row.end(), std::uint8_t{0});
+    for (std::int64_t k = std::max<std::int64_t>(z - (at_z ? 1 : 0), 0); k <= std::min(z, cells_[2] - 1); ++k)
+      for (std::int64_t j = std::max<std::int64_t>(y - (at_y ? 1 : 0), 0); j <= std::min(y, cells_[1] - 1); ++j) {
+        std::uint8_t const* const marks = marks_.data() + (k * cells_[1] + j) * cells_[0];
+        for (std::size_t i = 0; i < row.size(); ++i)
+          row[i] |= marks[i];
+      }
+  }
+
+private:
+  Counts3 cells_;
+  HostVector<std::uint8_t> marks_;
+};
+
+/// Whether the vertex on the low side of cell i of a row is that of a marked cell; i may be one behind the last.
+bool has_vertex(Row const& row, std::size_t i) {
+  return (i > 0 && row[i - 1] != 0) || (i < row.size() && row[i] != 0);
+}
+std::int64_t count_vertices(Row const& row) {
+  std::int64_t result = 0;
+  for (std::size_t i = 0; i <= row.size(); ++i)
+    result += has_vertex(row, i) ? 1 : 0;
+  return result;
+}
+
+Counts3 indices_in(BoxGrid const& box, std::int64_t cell) {
+  auto const [nx, ny, nz] = box.cells;
+  return {cell % nx, cell / nx % ny, cell / (nx * ny)};
+}
+
+/// The part of a box in which runs of cells along x lie that share vertices.
+class Runs {
+public:
+  explicit Runs(BoxCells const& cells) {
+    auto const [nx, ny, nz] = cells.box.cells;
+    std::vector<std::int64_t> first_of_row(static_cast<std::size_t>(ny * nz) + 1, 0);
+    std::int64_t row = 0;
+    for (std::size_t i = 0; i < cells.numbers.size(); ++i) {
+      std::int64_t const number = cells.numbers[i], x = number % nx;
+      for (; row <= number / nx; ++row)
+        first_of_row[static_cast<std::size_t>(row)] = std::ssize(runs_);
+      if (i == 0 || x == 0 || cells.numbers[i - 1] != number - 1)
+        runs_.push_back({static_cast<std::int64_t>(i), x, x});
+      runs_.back().end = x + 1;
+    }
+    for (; row < std::ssize(first_of_row); ++row)
+      first_of_row[static_cast<std::size_t>(row)] = std::ssize(runs_);
+    parent_.resize(runs_.size());
+    std::iota(parent_.begin(), parent_.end(), std::int64_t{0});
+    for (std::int64_t z = 0; z < nz; ++z)
+      for (std::int64_t y = 0; y < ny; ++y)
+        for (auto const& [dy, dz] : {std::pair{-1, 0}, std::pair{-1, -1}, std::pair{0, -1}, std::pair{1, -1}})
+          if (y + dy >= 0 && y + dy < ny && z + dz >= 0) {
+            auto const a = static_cast<std::size_t>(z * ny + y), b = static_cast<std::size_t>((z + dz) * ny + y + dy);
+            join(first_of_row[a], first_of_row[a + 1], first_of_row[b], first_of_row[b + 1]);
+          }
+  }
+
+  /// Calls action(first cell, component) for runs, ascending; components are numbered by their first cells.
+  template <class Action>
+  void for_each(Action const& action) {
+    std::vector<std::int32_t> component(runs_.size(), -1);
+    std::int32_t n = 0;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      std::int32_t& of_root = component[static_cast<std::size_t>(root(static_cast<std::int64_t>(i)))];
+      if (of_root < 0)
+        of_root = n++;
+      action(runs_[i].first, of_root);
+    }
+  }
+
+private:
+  struct RunOfCells {
+    std::int64_t first, begin, end;  ///< place of its first cell; x of its first cell, and behind its last one
+  };
+
+  std::int64_t root(std::int64_t i) {
+    auto const parent = [this](std::int64_t of) -> std::int64_t& { return parent_[static_cast<std::size_t>(of)]; };
+    while (parent(i) != i)
+      i = parent(i) = parent(parent(i));
+    return i;
+  }
+  /// The runs of two rows beside each other.
+  void join(std::int64_t a, std::int64_t end_of_a, std::int64_t b, std::int64_t end_of_b) {
+    while (a < end_of_a && b < end_of_b) {
+      RunOfCells const &of_a = runs_[static_cast<std::size_t>(a)], &of_b = runs_[static_cast<std::size_t>(b)];
+      if (of_a.begin <= of_b.end && of_b.begin <= of_a.end)
+        parent_[static_cast<std::size_t>(root(a))] = root(b);
+      (of_a.end < of_b.end ? a : b) += 1;
+    }
+  }
+
+  std::vector<RunOfCells> runs_;
+  std::vector<std::int64_t> parent_;
+};
+
+}  // namespace
+
+bool is_box_with_void(MeshSpec const& spec) {
+  return spec.file.empty() && spec.generator == "box" && spec.has_void() && spec.refinements == 0 && spec.local == nullptr;
+}
+
+void count_cells(BoxCells const& cells, MeshCounts& counts) {
+  auto const [nx, ny, nz] = cells.box.cells;
+  Marks const marks(cells);
+  std::atomic<std::int64_t> vertices{0}, edges{0};
+  // 13 bytes of a cell are read, in rows.
+  parallel_for(
+      nz + 1, [nx = nx] { return Row(static_cast<std::size_t>(nx)); },
+      [&, ny = ny, nz = nz](Row& row, std::int64_t z) {
+        std::int64_t of_vertices = 0, of_edges = 0;
+        for (std::int64_t y = 0; y <= ny; ++y) {
+          marks.beside(y, true, z, true, row);
+          of_vertices += count_vertices(row);
+          of_edges += std::count(row.begin(), row.end(), 1);
+          if (y < ny) {
+            marks.beside(y, false, z, true, row);
+            of_edges += count_vertices(row);
+          }
+          if (z < nz) {
+            marks.beside(y, true, z, false, row);
+            of_edges += count_vertices(row);
+          }
+        }
+        vertices += of_vertices;
+        edges += of_edges;
+      });
+  counts.cells = std::ssize(cells.numbers);
+  counts.vertices = vertices;
+  counts.edges = edges;
+  counts.boundary_faces = std::ssize(cells.boundary_faces);
+  counts.faces = (6 * counts.cells + counts.boundary_faces) / 2;
+  counts.faces_with_id.clear();
+  for (BoundaryFace const& face : cells.boundary_faces)
+    ++counts.faces_with_id[face.boundary_id];
+  Counts3 low = cells.box.cells, high{};
+  for (std::int32_t const cell : cells.numbers) {
+    Counts3 const at = indices_in(cells.box, cell);
+    for (std::size_t d = 0; d < 3; ++d) {
+      low[d] = std::min(low[d], at[d]);
+      high[d] = std::max(high[d], at[d] + 1);
+    }
+  }
+  BoxGrid::Whole const whole{cells.box.origin, cells.box.extent, cells.box.cells, {}, cells.box.coordinates};
+  for (std::size_t d = 0; d < 3; ++d) {
+    std::vector<double> const x = vertex_coordinates(whole, d);
+    counts.low[d] = x[static_cast<std::size_t>(low[d])];
+    counts.high[d] = x[static_cast<std::size_t>(high[d])];
+  }
+}
+
+std::int64_t bytes_to_number(MeshSpec const& spec, int order) {
+  std::int64_t cells = 1, nodes = 1;
+  for (std::int64_t const n : spec.cells) {
+    cells *= n;
+    nodes *= order * n + 1;
+  }
+  return cells + 4 * nodes;  // a mark of every cell of the box, and a number of every node
+}
+
+Space::Space(BoxCells cells, ReferenceElement const& element)
+    : order(element.order),
+      n_local(element.n_nodes),
+      n_cells(std::ssize(cells.numbers)),
+      boundary_faces(std::move(cells.boundary_faces)),
+      cells_per_part(std::max<std::int64_t>(n_parts(n_cells, 512), 64)),
+      material_(std::move(cells.materials)) {
+  for (BoundaryFace const& face : boundary_faces)
+    boundary_ids.insert(face.boundary_id);
+  for (unsigned const material : material_)
+    if (material_ids.empty() || *material_ids.rbegin() != material)
+      material_ids.insert(material);
+  Marks const marks(cells);
+  Space const whole(cells.box, element);  // for the coordinates of its nodes
+  std::int64_t const p = order, nx = whole.box_nodes[0], ny = whole.box_nodes[1], nz = whole.box_nodes[2];
+  auto const marks_beside = [&](std::int64_t y, std::int64_t z, Row& row) {
+    marks.beside(y / p, y % p == 0, z / p, z % p == 0, row);
+  };
+  auto const make_row = [&] { return Row(static_cast<std::size_t>(cells.box.cells[0])); };
+  // The first unknown of every row of nodes along x.
+  std::vector<std::int64_t> first(static_cast<std::size_t>(ny * nz) + 1, 0);
+  std::atomic<std::int64_t> vertices{0};
+  parallel_for(nz, make_row, [&](Row& row, std::int64_t z) {
+    std::int64_t of_vertices = 0;
+    for (std::int64_t y = 0; y < ny; ++y) {
+      marks_beside(y, z, row);
+      std::int64_t const at_vertices = count_vertices(row);
+      of_vertices += y % p == 0 && z % p == 0 ? at_vertices : 0;
+      first[static_cast<std::size_t>(z * ny + y) + 1] = at_vertices + (p - 1) * std::count(row.begin(), row.end(), 1);
+    }
+    vertices += of_vertices;
+  });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  n_vertices = vertices;
+  n_dofs = first.back();
+  points_.resize(static_cast<std::size_t>(3 * n_dofs));
+  HostVector<std::int32_t> number(static_cast<std::size_t>(nx * ny * nz));
+  // 4 bytes of a node of the box are written, and 24 of an unknown.
+  parallel_for(nz, make_row, [&](Row& row, std::int64_t z) {
+    for (std::int64_t y = 0; y < ny; ++y) {
+      marks_beside(y, z, row);
+      std::int64_t unknown = first[static_cast<std::size_t>(z * ny + y)];
+      for (std::int64_t x = 0; x < nx; ++x) {
+        auto const i = static_cast<std::size_t>(x / p);
+        if (!(x % p == 0 ? has_vertex(row, i) : row[i] != 0))
+          continue;
+        number[static_cast<std::size_t>((z * ny + y) * nx + x)] = static_cast<std::int32_t>(unknown);
+        points_[3 * unknown] = whole.box_coordinate(0, x);
+        points_[3 * unknown + 1] = whole.box_coordinate(1, y);
+        points_[3 * unknown + 2] = whole.box_coordinate(2, z);
+        ++unknown;
+      }
+    }
+  });
+  cell_dofs_.resize(static_cast<std::size_t>(n_cells * n_local));
+  constexpr std::int64_t cells_at_once = 4096;
+  parallel_for(n_parts(n_cells, cells_at_once), [&](std::int64_t i) {
+    auto const [begin, end] = part(n_cells, cells_at_once, i);
+    for (std::int64_t cell = begin; cell < end; ++cell) {
+      auto const [cx, cy, cz] = indices_in(cells.box, cells.numbers[static_cast<std::size_t>(cell)]);
+      std::int32_t* out = cell_dofs_.data() + cell * n_local;
+      for (std::int64_t z = cz * p; z <= (cz + 1) * p; ++z)
+        for (std::int64_t y = cy * p; y <= (cy + 1) * p; ++y)
+          out = std::copy_n(number.data() + (z * ny + y) * nx + cx * p, p + 1, out);
+    }
+  });
+  runs_.clear();
+  n_components = 0;
+  Runs(cells).for_each([&](std::int64_t first_cell, std::int32_t component) {
+    n_components = std::max(n_components, component + 1);
+    if (runs_.empty() || runs_.back().component != component)
+      runs_.push_back({first_cell, component});
+  });
+}
+
+}  // namespace poisson::assembly
