@@ -284,11 +284,12 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     bool const one_stencil = mesh.box_for_elements && estimate.constant_k && !k_on_host && !graded;
     estimate.lattices_for_elements = spec.order > 1 || (free && !one_stencil);
   } else {
-    memory.program += dealii_code;
+    std::int64_t const code = is_box_with_void(spec.mesh) ? 0 : dealii_code;
+    memory.program += code;
     add_space(memory, estimate.layout, spec, counts, has_lattices && spec.mesh.refinements > 0, n_coarse,
               can_leave_nodes && leaves_nodes(into) && counts.shape_order <= spec.order);
-    // The coarse triangulation is there until the space is.
-    memory.making_mesh += std::max<std::int64_t>(held.after - held.before - dealii_code, 0);
+    // The coarse mesh is there until the space is.
+    memory.making_mesh += std::max<std::int64_t>(held.after - held.before - code, 0);
     estimate.lattices_for_elements = true;
   }
   Emptied const emptied = count_emptied(counts, data, spec.order, mesh.nnz);

@@ -30,11 +30,8 @@ public:
       counts_ = count(*mesh_);
       return;
     }
-    if (!is_box_with_void(spec))
-      triangulate(*mesh_);
+    triangulate(*mesh_);
     counts_ = count(*mesh_);
-    if (mesh_->box_cells)
-      return;
     LatticeTopology const topology(*mesh_);
     has_lattices_ = topology.obstacle.empty();
     can_leave_nodes_ = spec.refinements >= Space::fewest_refinements_of_lattices && LatticeMesh::is_made_easily(*mesh_, topology);
@@ -47,8 +44,6 @@ public:
     try {
       if (spec_.local != nullptr)
         return {*mesh_, element};
-      if (mesh_->box_cells)
-        return {*std::exchange(mesh_->box_cells, std::nullopt), element};
       if (leave_nodes && can_leave_nodes_ && counts_.shape_order <= element.order)
         if (auto found = without_nodes(element))
           return std::move(*found);

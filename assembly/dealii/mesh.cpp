@@ -139,14 +139,6 @@ void describe(Mesh& mesh) {
   mesh.curved = mesh.curved_cells.has_value();
   mesh.boundary_ids.clear();
   mesh.material_ids.clear();
-  if (mesh.box_cells) {
-    for (BoundaryFace const& face : mesh.box_cells->boundary_faces)
-      mesh.boundary_ids.insert(face.boundary_id);
-    for (unsigned const material : mesh.box_cells->materials)
-      if (mesh.material_ids.empty() || *mesh.material_ids.rbegin() != material)
-        mesh.material_ids.insert(material);
-    return;
-  }
   dealii::Triangulation<3> const& triangulation = *mesh.triangulation;
   for (unsigned const id : triangulation.get_boundary_ids())
     mesh.boundary_ids.insert(id);
@@ -160,26 +152,13 @@ void describe(Mesh& mesh) {
 
 MeshCounts count(Mesh const& coarse) {
   MeshCounts counts;
+  static_cast<MeshNames&>(counts) = coarse;
   if (coarse.box_cells)
     count_cells(*coarse.box_cells, counts);
   else
     count_cells(coarse, counts);
-  counts.boundary_ids = coarse.boundary_ids;
-  counts.material_ids = coarse.material_ids;
-  counts.boundary_groups = coarse.boundary_groups;
-  counts.material_groups = coarse.material_groups;
   for (Mesh::InnerFace const& face : coarse.inner_faces)
     ++counts.inner_faces_with_id[face.id];
-  counts.inner_groups = coarse.inner_groups;
-  counts.quality = coarse.quality;
-  counts.surface = coarse.surface;
-  counts.notes = coarse.notes;
-  counts.periodic = coarse.periodic;
-  counts.void_surfaces = coarse.void_surfaces;
-  counts.left_out = coarse.left_out;
-  counts.left_out_ids = coarse.left_out_ids;
-  counts.left_out_names = coarse.left_out_names;
-  counts.void_materials = coarse.void_materials;
   return counts;
 }
 
@@ -236,29 +215,24 @@ Mesh make_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names) {
   check_refinements(spec);
   Mesh mesh;
   return guarded(source_key(spec), [&] {
-    bool const has_void = spec.has_void();
-    if (spec.file.empty() && spec.generator == "box") {
+    bool const is_of_box = spec.file.empty() && spec.generator == "box";
+    if (is_of_box && spec.has_void()) {
+      mesh.box_cells = take_out_of_box(spec, names, mesh);
+      return std::move(mesh);
+    }
+    if (is_of_box) {
       MeshSpec unrefined = spec;
       unrefined.regions.clear();
-      unrefined.void_names.clear();
-      unrefined.void_ids.clear();
       unrefined.local.reset();
-      if (has_void)
-        static_cast<void>(predict_counts(unrefined));  // checks the cells that refinements make
       unrefined.refinements = 0;
       MeshCounts const counts = predict_counts(unrefined);
       check_index_range(unrefined, counts, 1);
-      if (!has_void) {
-        check_memory(counts.triangulation_bytes, "the mesh");
-        mesh.triangulation = build_box(*counts.box, spec.labels != nullptr || spec.local != nullptr);
-        if (spec.labels != nullptr)
-          set_materials(*mesh.triangulation, *spec.labels);
-      }
+      check_memory(counts.triangulation_bytes, "the mesh");
+      mesh.triangulation = build_box(*counts.box, spec.labels != nullptr || spec.local != nullptr);
+      if (spec.labels != nullptr)
+        set_materials(*mesh.triangulation, *spec.labels);
+      static_cast<MeshNames&>(mesh) = counts;
       mesh.box = counts.box;
-      mesh.boundary_ids = counts.boundary_ids;
-      mesh.material_ids = counts.material_ids;
-      mesh.material_groups = counts.material_groups;
-      mesh.notes = counts.notes;
     } else {
       if (spec.file.empty())
         mesh.triangulation = generate_mesh(spec);
@@ -266,7 +240,7 @@ Mesh make_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names) {
         mesh = read_mesh_file(spec);
       describe(mesh);
     }
-    if (has_void)
+    if (spec.has_void())
       take_out_void(mesh, spec, names);
     return std::move(mesh);
   });

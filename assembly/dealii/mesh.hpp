@@ -15,36 +15,24 @@
 /// Meshes as deal.II's triangulations. For assembly/dealii and tests only; the rest of assembly/ sees a CoarseMesh.
 namespace poisson::assembly {
 
-struct Mesh {
+struct Mesh : MeshNames {
   std::unique_ptr<dealii::Triangulation<3>> triangulation;  ///< none where there are box_cells
-  std::optional<BoxCells> box_cells;                        ///< what void left of a box
+  std::optional<BoxCells> box_cells;                        ///< what void left of a box that will be refined
   std::optional<BoxGrid> box;  ///< set when the active cells form a box; their order in the triangulation is unspecified
   bool curved = false;  ///< some cell, face or edge has a manifold that is not flat: higher orders then use isoparametric cells
   /// The shapes of the cells, in their order, where a file gives curved ones; the triangulation knows vertices only. Only
   /// LatticeMesh makes the nodes of such a mesh.
   std::optional<CurvedCells> curved_cells;
-  std::set<unsigned> boundary_ids;
-  std::set<unsigned> material_ids;
-  IdGroups boundary_groups, material_groups;  ///< those that the file gives
-  /// Faces between two cells that belong to groups of the file. Ids of the mesh are those of the boundary: one that has faces of
-  /// both kinds is the same group.
+  /// Faces between two cells that belong to groups of the file, inner_groups. Ids of the mesh are those of the boundary: one that
+  /// has faces of both kinds is the same group.
   struct InnerFace {
     int cell = 0;  ///< a cell of the coarse mesh, the one with the lower number
     int face = 0;  ///< which of its faces, in deal.II's order
     unsigned id = 0;
   };
-  std::vector<InnerFace> inner_faces;                ///< ascending by cell, then by face
-  IdGroups inner_groups;                             ///< the groups of inner_faces
-  std::vector<PeriodicPair> periodic;                ///< boundaries that the file joins
-  std::set<unsigned> void_surfaces, void_materials;  ///< see MeshCounts
-  std::optional<CellQuality> quality;                ///< of the cells of a file
-  std::optional<SurfaceFit> surface;                 ///< that the cells are the inside of
-  LeftOut left_out;                                  ///< see MeshCounts, and so are the next two
-  std::set<unsigned> left_out_ids;
-  std::set<std::string> left_out_names;
+  std::vector<InnerFace> inner_faces;  ///< ascending by cell, then by face
   bool is_refined_locally = false;
-  CellOrigins origins;             ///< of a mesh that was refined locally: of its active cells, from the mesh one cycle before
-  std::vector<std::string> notes;  ///< what was changed while the file was read, and cells that void regions cut
+  CellOrigins origins;  ///< of a mesh that was refined locally: of its active cells, from the mesh one cycle before
 };
 
 /// The mesh before the refinements of the specification. A box may have several levels all the same; its active cells are those of

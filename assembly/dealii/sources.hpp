@@ -27,7 +27,7 @@ void describe(Mesh& mesh);
 
 /// Takes the cells out that are void (MeshSpec::has_void). Faces that were between them and others become boundaries: each region's
 /// has an id behind those of the mesh and the region's name, that of materials the name void_surface. Ids, materials, manifolds and
-/// shapes of what is left stay. Of a box there need not be a triangulation, and is none of what is left. Errors: InputError where a
+/// shapes of what is left stay. Precondition: there is a triangulation; of a box see take_out_of_box. Errors: InputError where a
 /// region or a material takes nothing, or nothing is left.
 void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& names);
 

@@ -16,7 +16,7 @@ DealiiFunctions const& library() {
 }  // namespace
 
 void prepare_for(MeshSpec const& spec) {
-  if (is_box(spec))
+  if (is_box(spec) || is_box_with_void(spec))
     return;
   static_cast<void>(library());
   if (is_read_by_vtk(spec))
@@ -33,7 +33,7 @@ MeshCounts refined_counts(CoarseMesh const& mesh, MeshSpec const& spec) {
 }
 
 std::unique_ptr<CoarseMesh> open_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names) {
-  return library().open(spec, names);
+  return is_box_with_void(spec) ? open_box_with_void(spec, names) : library().open(spec, names);
 }
 
 MeshContent content_of_drawing(MeshSpec const& spec) {

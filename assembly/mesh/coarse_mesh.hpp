@@ -49,11 +49,12 @@ struct Graph {
 };
 
 /// Opens the mesh of a specification that is not a box. The program loads the library poisson_dealii, which must be beside it, on
-/// the first call: deal.II and the 150 libraries that Debian's links take almost a second to load, and a box needs none of them.
-/// Errors: InputError with key "problem.mesh.<generator|arguments|file|refinements>"; EnvironmentError when that library cannot be
-/// loaded.
-/// `names`: those of the expressions of its regions.
+/// the first call: deal.II and the 150 libraries that Debian's links take almost a second to load, and a box needs none of them,
+/// nor what void leaves of it. Errors: InputError with key "problem.mesh.<generator|arguments|file|refinements>"; EnvironmentError
+/// when that library cannot be loaded. `names`: those of the expressions of its regions.
 [[nodiscard]] std::unique_ptr<CoarseMesh> open_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names = {});
+/// The same of a box with void (is_box_with_void), which needs no deal.II.
+[[nodiscard]] std::unique_ptr<CoarseMesh> open_box_with_void(MeshSpec const& spec, ExpressionNames const& names);
 /// What a program has made of a drawing, in place of its file.
 struct MeshContent {
   std::shared_ptr<std::string const> bytes;

@@ -338,6 +338,10 @@ bool is_read_by_vtk(MeshSpec const& spec) {
   return ending == ".vtk" || ending == ".vtu" || ending == ".hdf" || ending == ".vtkhdf";
 }
 
+bool is_box_with_void(MeshSpec const& spec) {
+  return spec.file.empty() && spec.generator == "box" && spec.has_void() && spec.refinements == 0 && spec.local == nullptr;
+}
+
 bool is_box(MeshSpec const& spec) {
   return spec.file.empty() && spec.generator == "box" && !spec.has_void() && spec.local == nullptr;
 }

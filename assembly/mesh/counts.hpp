@@ -78,33 +78,36 @@ struct LeftOut {
   double volume = 0;
 };
 
+/// What the ids of a mesh stand for, and what is told about it. Refinements change nothing of it.
+struct MeshNames {
+  std::set<unsigned> boundary_ids;
+  std::set<unsigned> material_ids;
+  IdGroups boundary_groups, material_groups;  ///< those that the mesh file gives
+  IdGroups inner_groups;                      ///< named or numbered surfaces inside the mesh; no part of the boundary
+  std::vector<PeriodicPair> periodic;         ///< boundaries that the mesh file joins
+  std::set<unsigned> void_surfaces;           ///< boundaries of cells that were taken out: insulated unless a condition says more
+  std::set<unsigned> void_materials;          ///< materials that were taken out
+  LeftOut left_out;
+  std::set<unsigned> left_out_ids;  ///< boundaries that only such parts have, and names of these: conditions may speak of them
+  std::set<std::string> left_out_names;
+  std::optional<CellQuality> quality;  ///< of a mesh file
+  std::optional<SurfaceFit> surface;   ///< of a file that is a surface
+  std::vector<std::string> notes;      ///< what was changed while the mesh file was read, and cells that void regions cut
+};
+
 /// Counts of the refined mesh of a specification. Global refinement maps the numbers of cells, faces, edges and vertices linearly,
 /// so the counts are exact for unstructured meshes too.
-struct MeshCounts {
+struct MeshCounts : MeshNames {
   std::int64_t cells = 0;
   std::int64_t faces = 0;
   std::int64_t edges = 0;
   std::int64_t vertices = 0;
   std::int64_t boundary_faces = 0;
   std::optional<BoxGrid> box;
-  std::map<unsigned, std::int64_t> faces_with_id;  ///< faces of the boundary by their id
-  std::set<unsigned> boundary_ids;
-  std::set<unsigned> material_ids;
-  IdGroups boundary_groups, material_groups;  ///< those that the mesh file gives
-  /// Named or numbered surfaces inside the mesh: their faces by id, and the groups that these belong to. No part of the boundary.
-  std::map<unsigned, std::int64_t> inner_faces_with_id;
-  IdGroups inner_groups;
-  std::vector<PeriodicPair> periodic;  ///< boundaries that the mesh file joins
-  std::set<unsigned> void_surfaces;    ///< boundaries of cells that were taken out: insulated unless a condition says more
-  std::set<unsigned> void_materials;   ///< materials that were taken out
-  LeftOut left_out;
-  std::set<unsigned> left_out_ids;  ///< boundaries that only such parts have, and names of these: conditions may speak of them
-  std::set<std::string> left_out_names;
-  std::array<double, 3> low{}, high{};   ///< corners of the box around the vertices of the unrefined mesh
-  std::optional<CellQuality> quality;    ///< of a mesh file
-  std::optional<SurfaceFit> surface;     ///< of a file that is a surface
-  std::vector<std::string> notes;        ///< what was changed while the mesh file was read
-  int shape_order = 1;                   ///< of the polynomials that give the cells of a mesh file their shapes
+  std::map<unsigned, std::int64_t> faces_with_id;        ///< faces of the boundary by their id
+  std::map<unsigned, std::int64_t> inner_faces_with_id;  ///< faces of surfaces inside the mesh by their id
+  std::array<double, 3> low{}, high{};                   ///< corners of the box around the vertices of the unrefined mesh
+  int shape_order = 1;                                   ///< of the polynomials that give the cells of a mesh file their shapes
   std::int64_t triangulation_bytes = 0;  ///< peak memory expected for deal.II's triangulation, coarser levels included
 
   /// Continuous Q_p unknowns: one per vertex, p - 1 per edge, (p - 1)^2 per face, (p - 1)^3 per cell. Saturates at 2^62.
@@ -115,6 +118,8 @@ struct MeshCounts {
 
 /// Whether it is the generator `box`, all cells of which are there.
 [[nodiscard]] bool is_box(MeshSpec const& spec);
+/// Whether it is that generator, void cells are taken out, and the others stay as they are.
+[[nodiscard]] bool is_box_with_void(MeshSpec const& spec);
 /// The ending that says the format of a mesh file, in small letters: that of name.msh.gz as of name.msh.
 [[nodiscard]] std::string ending_of_mesh_file(std::string const& path);
 /// Whether the file is a drawing, which gmsh makes a mesh of: .step, .stp, .brep, .geo.

@@ -1,11 +1,18 @@
 #include "assembly/space/box_cells.hpp"
 
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/parallel.hpp"
+#include "assembly/space/mesh_cells.hpp"
+#include "assembly/space/space_partition.hpp"
+#include "assembly/space/void_cells.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <utility>
 
 namespace poisson::assembly {
@@ -121,10 +128,102 @@ private:
   std::vector<std::int64_t> parent_;
 };
 
+/// What is left of a box. `labels`: as cells_of_box.
+BoxCells left_of_box(BoxGrid const& box, LabelImage const* labels, VoidCells const& found) {
+  auto const [nx, ny, nz] = box.cells;
+  std::array<std::int64_t, 3> const to_next{1, nx, nx * ny};
+  BoxCells result;
+  result.box = box;
+  std::vector<std::int64_t> first(static_cast<std::size_t>(nz) + 1, 0);  // of what is left of every layer
+  parallel_for(nz, [&](std::int64_t z) {
+    auto const begin = found.surface.begin() + z * to_next[2];
+    first[static_cast<std::size_t>(z) + 1] = std::count(begin, begin + to_next[2], VoidCells::stays);
+  });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  result.numbers.resize(static_cast<std::size_t>(first.back()));
+  result.materials.resize(static_cast<std::size_t>(first.back()));
+  std::vector<std::vector<BoundaryFace>> faces(static_cast<std::size_t>(nz));
+  // 6 bytes of a cell of the box are read, and 8 of what stays written.
+  parallel_for(nz, [&, nx = nx, ny = ny, nz = nz](std::int64_t z) {
+    std::int64_t number = first[static_cast<std::size_t>(z)];
+    for (std::int64_t y = 0; y < ny; ++y)
+      for (std::int64_t x = 0; x < nx; ++x) {
+        std::int64_t const cell = z * to_next[2] + y * to_next[1] + x;
+        if (found.of(cell) != VoidCells::stays)
+          continue;
+        std::array<bool, 6> const outside{x == 0, x == nx - 1, y == 0, y == ny - 1, z == 0, z == nz - 1};
+        for (unsigned f = 0; f < 6; ++f) {
+          std::int64_t const step = to_next[f / 2];
+          std::uint16_t const beyond = outside[f] ? VoidCells::stays : found.of(f % 2 == 0 ? cell - step : cell + step);
+          if (outside[f] || beyond != VoidCells::stays)
+            faces[static_cast<std::size_t>(z)].push_back(
+                {static_cast<std::int32_t>(number), outside[f] ? f : found.first_id + beyond - 1, static_cast<int>(f)});
+        }
+        result.numbers[static_cast<std::size_t>(number)] = static_cast<std::int32_t>(cell);
+        result.materials[static_cast<std::size_t>(number)] = labels == nullptr ? 0 : labels->label(cell);
+        ++number;
+      }
+  });
+  std::size_t n_faces = 0;
+  for (auto const& of_layer : faces)
+    n_faces += of_layer.size();
+  result.boundary_faces.reserve(n_faces);
+  for (auto const& of_layer : faces)
+    result.boundary_faces.insert(result.boundary_faces.end(), of_layer.begin(), of_layer.end());
+  return result;
+}
+
+class BoxWithVoid final : public CoarseMesh {
+public:
+  BoxWithVoid(MeshSpec const& spec, ExpressionNames const& names) : cells_(take_out_of_box(spec, names, counts_)) {
+    count_cells(cells_, counts_);
+  }
+
+  [[nodiscard]] MeshCounts const& counts() const override { return counts_; }
+  [[nodiscard]] bool has_lattices() const override { return false; }
+  [[nodiscard]] bool can_leave_nodes() const override { return false; }
+  [[nodiscard]] Space space(ReferenceElement const& element, bool /*leave_nodes*/) override { return {std::move(cells_), element}; }
+  [[nodiscard]] std::optional<ShareOfLattices> share(ReferenceElement const& /*element*/, int /*rank*/, int /*ranks*/) override {
+    return std::nullopt;
+  }
+
+private:
+  MeshCounts counts_;  // before cells_, whose maker sets the names
+  BoxCells cells_;
+};
+
 }  // namespace
 
-bool is_box_with_void(MeshSpec const& spec) {
-  return spec.file.empty() && spec.generator == "box" && spec.has_void() && spec.refinements == 0 && spec.local == nullptr;
+std::unique_ptr<CoarseMesh> open_box_with_void(MeshSpec const& spec, ExpressionNames const& names) {
+  return std::make_unique<BoxWithVoid>(spec, names);
+}
+
+BoxCells take_out_of_box(MeshSpec const& spec, ExpressionNames const& of_expressions, MeshNames& names) {
+  MeshSpec whole = spec;
+  whole.regions.clear();
+  whole.void_names.clear();
+  whole.void_ids.clear();
+  whole.local.reset();
+  static_cast<void>(predict_counts(whole));  // checks the cells that refinements make
+  whole.refinements = 0;
+  MeshCounts const counts = predict_counts(whole);
+  check_index_range(whole, counts, 1);
+  names = counts;
+  std::unique_ptr<MeshCells const> const all = cells_of_box(*counts.box, spec.labels.get());
+  VoidCells const found = find_void_cells(names, *all, spec, of_expressions);
+  constexpr std::int64_t bytes_of_cell = 20;  // its number, its material, and some faces
+  check_memory(bytes_of_cell * std::count(found.surface.begin(), found.surface.end(), VoidCells::stays), "the mesh");
+  std::set<unsigned> const materials = all->materials();
+  BoxCells left = left_of_box(*counts.box, spec.labels.get(), found);
+  names.boundary_ids.clear();
+  for (BoundaryFace const& face : left.boundary_faces)
+    names.boundary_ids.insert(face.boundary_id);
+  names.material_ids.clear();
+  for (unsigned const material : left.materials)
+    if (names.material_ids.empty() || *names.material_ids.rbegin() != material)
+      names.material_ids.insert(material);
+  name_what_is_left(names, found, materials, {}, {});
+  return left;
 }
 
 void count_cells(BoxCells const& cells, MeshCounts& counts) {

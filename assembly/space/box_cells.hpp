@@ -17,8 +17,10 @@ struct BoxCells {
   std::vector<BoundaryFace> boundary_faces;  ///< of cells by their place in `numbers`; by cell, then face
 };
 
-/// Whether void is taken out of a box whose cells stay as they are.
-[[nodiscard]] bool is_box_with_void(MeshSpec const& spec);
+/// Takes the void cells out of a box before its refinements, and sets the names and ids of what is left; as take_out_void does with
+/// a triangulation. `of_expressions`: names of the expressions of regions. Errors: those of find_void_cells; InputError with key
+/// "problem.mesh.<origin|extent|cells|refinements>".
+[[nodiscard]] BoxCells take_out_of_box(MeshSpec const& spec, ExpressionNames const& of_expressions, MeshNames& names);
 
 /// Sets the numbers of cells, faces, edges and vertices, of faces on the boundary, also by their ids, and the corners.
 void count_cells(BoxCells const& cells, MeshCounts& counts);
