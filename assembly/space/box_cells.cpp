@@ -2,6 +2,7 @@
 
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/parallel.hpp"
+#include "assembly/space/box_runs.hpp"
 #include "assembly/space/mesh_cells.hpp"
 #include "assembly/space/space_partition.hpp"
 #include "assembly/space/void_cells.hpp"
@@ -61,72 +62,6 @@ Counts3 indices_in(BoxGrid const& box, std::int64_t cell) {
   auto const [nx, ny, nz] = box.cells;
   return {cell % nx, cell / nx % ny, cell / (nx * ny)};
 }
-
-/// The part of a box in which runs of cells along x lie that share vertices.
-class Runs {
-public:
-  explicit Runs(BoxCells const& cells) {
-    auto const [nx, ny, nz] = cells.box.cells;
-    std::vector<std::int64_t> first_of_row(static_cast<std::size_t>(ny * nz) + 1, 0);
-    std::int64_t row = 0;
-    for (std::size_t i = 0; i < cells.numbers.size(); ++i) {
-      std::int64_t const number = cells.numbers[i], x = number % nx;
-      for (; row <= number / nx; ++row)
-        first_of_row[static_cast<std::size_t>(row)] = std::ssize(runs_);
-      if (i == 0 || x == 0 || cells.numbers[i - 1] != number - 1)
-        runs_.push_back({static_cast<std::int64_t>(i), x, x});
-      runs_.back().end = x + 1;
-    }
-    for (; row < std::ssize(first_of_row); ++row)
-      first_of_row[static_cast<std::size_t>(row)] = std::ssize(runs_);
-    parent_.resize(runs_.size());
-    std::iota(parent_.begin(), parent_.end(), std::int64_t{0});
-    for (std::int64_t z = 0; z < nz; ++z)
-      for (std::int64_t y = 0; y < ny; ++y)
-        for (auto const& [dy, dz] : {std::pair{-1, 0}, std::pair{-1, -1}, std::pair{0, -1}, std::pair{1, -1}})
-          if (y + dy >= 0 && y + dy < ny && z + dz >= 0) {
-            auto const a = static_cast<std::size_t>(z * ny + y), b = static_cast<std::size_t>((z + dz) * ny + y + dy);
-            join(first_of_row[a], first_of_row[a + 1], first_of_row[b], first_of_row[b + 1]);
-          }
-  }
-
-  /// Calls action(first cell, component) for runs, ascending; components are numbered by their first cells.
-  template <class Action>
-  void for_each(Action const& action) {
-    std::vector<std::int32_t> component(runs_.size(), -1);
-    std::int32_t n = 0;
-    for (std::size_t i = 0; i < runs_.size(); ++i) {
-      std::int32_t& of_root = component[static_cast<std::size_t>(root(static_cast<std::int64_t>(i)))];
-      if (of_root < 0)
-        of_root = n++;
-      action(runs_[i].first, of_root);
-    }
-  }
-
-private:
-  struct RunOfCells {
-    std::int64_t first, begin, end;  ///< place of its first cell; x of its first cell, and behind its last one
-  };
-
-  std::int64_t root(std::int64_t i) {
-    auto const parent = [this](std::int64_t of) -> std::int64_t& { return parent_[static_cast<std::size_t>(of)]; };
-    while (parent(i) != i)
-      i = parent(i) = parent(parent(i));
-    return i;
-  }
-  /// The runs of two rows beside each other.
-  void join(std::int64_t a, std::int64_t end_of_a, std::int64_t b, std::int64_t end_of_b) {
-    while (a < end_of_a && b < end_of_b) {
-      RunOfCells const &of_a = runs_[static_cast<std::size_t>(a)], &of_b = runs_[static_cast<std::size_t>(b)];
-      if (of_a.begin <= of_b.end && of_b.begin <= of_a.end)
-        parent_[static_cast<std::size_t>(root(a))] = root(b);
-      (of_a.end < of_b.end ? a : b) += 1;
-    }
-  }
-
-  std::vector<RunOfCells> runs_;
-  std::vector<std::int64_t> parent_;
-};
 
 /// What is left of a box. `labels`: as cells_of_box.
 BoxCells left_of_box(BoxGrid const& box, LabelImage const* labels, VoidCells const& found) {
@@ -350,12 +285,25 @@ Space::Space(BoxCells cells, ReferenceElement const& element)
           out = std::copy_n(number.data() + (z * ny + y) * nx + cx * p, p + 1, out);
     }
   });
+  BoxRuns parts(cells.box.cells);
+  std::int64_t const row_length = cells.box.cells[0];
+  for (std::int64_t cell = 0, next = 0; cell < n_cells; cell = next) {
+    std::int64_t const in_box = cells.numbers[static_cast<std::size_t>(cell)], row = in_box / row_length,
+                       begin = in_box % row_length;
+    std::int64_t const most = std::min(n_cells, cell + row_length - begin);
+    for (next = cell + 1; next < most && cells.numbers[static_cast<std::size_t>(next)] == in_box + next - cell;)
+      ++next;
+    parts.add(row, begin, begin + next - cell);
+  }
+  parts.find_parts();
   runs_.clear();
   n_components = 0;
-  Runs(cells).for_each([&](std::int64_t first_cell, std::int32_t component) {
+  std::int64_t first_cell = 0;
+  parts.for_each([&](std::int64_t /*row*/, std::int64_t begin, std::int64_t end, std::int32_t component) {
     n_components = std::max(n_components, component + 1);
     if (runs_.empty() || runs_.back().component != component)
       runs_.push_back({first_cell, component});
+    first_cell += end - begin;
   });
 }
 

@@ -1,8 +1,38 @@
 #include "assembly/space/mesh_cells.hpp"
 
-#include <vector>
+#include "assembly/space/box_runs.hpp"
+
+#include <algorithm>
+#include <numeric>
 
 namespace poisson::assembly {
+
+std::vector<std::int32_t> MeshCells::parts(std::span<std::uint16_t const> marks) const {
+  std::vector<unsigned> parent(static_cast<std::size_t>(n_vertices()));
+  std::iota(parent.begin(), parent.end(), 0U);
+  auto const root = [&](unsigned vertex) {
+    while (parent[vertex] != vertex)
+      vertex = parent[vertex] = parent[parent[vertex]];
+    return vertex;
+  };
+  for (std::int64_t cell = 0; cell < size(); ++cell)
+    if (marks[static_cast<std::size_t>(cell)] == 0) {
+      auto const of_cell = vertices(cell);
+      for (unsigned v = 1; v < 8; ++v)
+        parent[root(of_cell[0])] = root(of_cell[v]);
+    }
+  std::vector<std::int32_t> part_of_root(parent.size(), -1), result(marks.size(), -1);
+  std::int32_t n = 0;
+  for (std::int64_t cell = 0; cell < size(); ++cell)
+    if (marks[static_cast<std::size_t>(cell)] == 0) {
+      std::int32_t& part = part_of_root[root(vertices(cell)[0])];
+      if (part < 0)
+        part = n++;
+      result[static_cast<std::size_t>(cell)] = part;
+    }
+  return result;
+}
+
 namespace {
 
 class CellsOfBox final : public MeshCells {
@@ -55,6 +85,25 @@ public:
     return {face % 2 == 0 ? cell - step : cell + step, face ^ 1U};
   }
   unsigned boundary_id(std::int64_t /*cell*/, unsigned face) const override { return face; }
+
+  bool is_for_threads() const override { return true; }
+  std::vector<std::int32_t> parts(std::span<std::uint16_t const> marks) const override {
+    BoxRuns runs(cells_);
+    for (std::int64_t row = 0; row < cells_[1] * cells_[2]; ++row) {
+      auto const begin = marks.begin() + row * cells_[0], end = begin + cells_[0];
+      for (auto first = std::find(begin, end, 0); first != end;) {
+        auto const last = std::find_if(first, end, [](std::uint16_t mark) { return mark != 0; });
+        runs.add(row, first - begin, last - begin);
+        first = std::find(last, end, 0);
+      }
+    }
+    runs.find_parts();
+    std::vector<std::int32_t> result(marks.size(), -1);
+    runs.for_each([&](std::int64_t row, std::int64_t begin, std::int64_t end, std::int32_t part) {
+      std::fill_n(result.begin() + row * cells_[0] + begin, end - begin, part);
+    });
+    return result;
+  }
 
 private:
   [[nodiscard]] Counts3 indices(std::int64_t cell) const {

@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
+#include <vector>
 
 namespace poisson::assembly {
 
@@ -36,6 +38,12 @@ public:
   [[nodiscard]] virtual Neighbor neighbor(std::int64_t cell, unsigned face) const = 0;
   /// Precondition: the face has no neighbour.
   [[nodiscard]] virtual unsigned boundary_id(std::int64_t cell, unsigned face) const = 0;
+
+  /// Whether several threads may ask at a time.
+  [[nodiscard]] virtual bool is_for_threads() const { return false; }
+  /// The parts that the cells with mark 0 make: cells that share a vertex are of one. The part of each, from 0 on in the order of
+  /// their first cells; -1: it has another mark.
+  [[nodiscard]] virtual std::vector<std::int32_t> parts(std::span<std::uint16_t const> marks) const;
 
   /// Surfaces inside the mesh: their ids, and that of a face, whose neighbour is given; nothing where it belongs to none.
   [[nodiscard]] virtual std::set<unsigned> inner_ids() const { return {}; }

@@ -1,6 +1,7 @@
 #include "assembly/space/void_cells.hpp"
 
 #include "assembly/expression/expression.hpp"
+#include "assembly/parallel.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/nearest_name.hpp"
 
@@ -16,6 +17,25 @@ namespace poisson::assembly {
 namespace {
 
 constexpr char const* surface_of_materials = "void_surface";
+
+/// Cells are looked at in pieces: side by side, where the mesh allows it.
+constexpr std::int64_t cells_of_piece = 1 << 16;
+std::int64_t n_pieces(MeshCells const& cells) {
+  return n_parts(cells.size(), cells_of_piece);
+}
+/// Runs body(piece, begin, end) for the cells of every piece.
+template <class Body>
+void for_pieces(MeshCells const& cells, Body const& body) {
+  auto const run = [&](std::int64_t piece) {
+    auto const [begin, end] = part(cells.size(), cells_of_piece, piece);
+    body(piece, begin, end);
+  };
+  if (cells.is_for_threads())
+    parallel_for(n_pieces(cells), run);
+  else
+    for (std::int64_t piece = 0; piece < n_pieces(cells); ++piece)
+      run(piece);
+}
 
 /// The materials of the mesh that are void by the name or id of a group. Names may be those of regions, too.
 std::set<unsigned> void_materials(MeshNames const& mesh, MeshSpec const& spec, std::set<unsigned> const& all) {
@@ -63,29 +83,51 @@ void find_void(MeshNames& mesh, MeshCells const& cells, MeshSpec const& spec, Ex
   // Regions whose name is that of a void coefficient, and materials.
   std::uint16_t const other =
       spec.void_names.empty() && spec.void_ids.empty() ? VoidCells::stays : found.number(surface_of_materials);
-  std::vector<std::int64_t> taken(spec.regions.size()), cut(spec.regions.size());
-  for (std::int64_t cell = 0; cell < cells.size(); ++cell) {
-    auto const holds = [&](std::size_t i, Point3 const& x) { return where[i](x[0], x[1], x[2]) != 0; };
-    bool held = false;
-    Point3 const centre = where.empty() ? Point3() : cells.at(cell, {0.5, 0.5, 0.5});
-    for (std::size_t i = where.size(); i-- > 0 && !held;) {
-      held = holds(i, centre);
-      if (!spec.is_void(spec.regions[i]))
-        continue;
-      int others = 0;
-      for (unsigned v = 0; v < 8; ++v)
-        others +=
-            holds(i, cells.at(cell, {(v & 1U) != 0 ? 0.75 : 0.25, (v & 2U) != 0 ? 0.75 : 0.25, (v & 4U) != 0 ? 0.75 : 0.25})) !=
-            held;
-      cut[i] += others > 8 * cut_share ? 1 : 0;
-      if (held) {
-        ++taken[i];
-        found.of(cell) = spec.regions[i].is_void ? surface_of[i] : other;
+  struct Counts {
+    std::vector<std::int64_t> taken, cut;  ///< by region
+  };
+  std::vector<Counts> of_piece(static_cast<std::size_t>(n_pieces(cells)));
+  for_pieces(cells, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+    Counts& counts = of_piece[static_cast<std::size_t>(piece)];
+    counts.taken.resize(spec.regions.size());
+    counts.cut.resize(spec.regions.size());
+    unsigned last_material = 0;
+    bool is_void = materials.contains(last_material);
+    for (std::int64_t cell = begin; cell < end; ++cell) {
+      auto const holds = [&](std::size_t i, Point3 const& x) { return where[i](x[0], x[1], x[2]) != 0; };
+      bool held = false;
+      Point3 const centre = where.empty() ? Point3{} : cells.at(cell, {0.5, 0.5, 0.5});
+      for (std::size_t i = where.size(); i-- > 0 && !held;) {
+        held = holds(i, centre);
+        if (!spec.is_void(spec.regions[i]))
+          continue;
+        int others = 0;
+        for (unsigned v = 0; v < 8; ++v)
+          others +=
+              holds(i, cells.at(cell, {(v & 1U) != 0 ? 0.75 : 0.25, (v & 2U) != 0 ? 0.75 : 0.25, (v & 4U) != 0 ? 0.75 : 0.25})) !=
+              held;
+        counts.cut[i] += others > 8 * cut_share ? 1 : 0;
+        if (held) {
+          ++counts.taken[i];
+          found.of(cell) = spec.regions[i].is_void ? surface_of[i] : other;
+        }
       }
+      if (held || materials.empty())
+        continue;
+      if (unsigned const material = cells.material(cell); material != last_material) {
+        last_material = material;
+        is_void = materials.contains(material);
+      }
+      if (is_void)
+        found.of(cell) = other;
     }
-    if (!held && !materials.empty() && materials.contains(cells.material(cell)))
-      found.of(cell) = other;
-  }
+  });
+  std::vector<std::int64_t> taken(spec.regions.size()), cut(spec.regions.size());
+  for (Counts const& counts : of_piece)
+    for (std::size_t i = 0; i < spec.regions.size(); ++i) {
+      taken[i] += counts.taken[i];
+      cut[i] += counts.cut[i];
+    }
   for (std::size_t i = 0; i < spec.regions.size(); ++i) {
     if (!spec.is_void(spec.regions[i]))
       continue;
@@ -99,21 +141,6 @@ void find_void(MeshNames& mesh, MeshCells const& cells, MeshSpec const& spec, Ex
                            "left, as a whole");
   }
 }
-
-/// The vertices of what is left, in parts: cells that share one belong to one part.
-class Parts {
-public:
-  explicit Parts(std::size_t n_vertices) : parent_(n_vertices) { std::iota(parent_.begin(), parent_.end(), 0U); }
-  [[nodiscard]] unsigned of(unsigned vertex) {
-    while (parent_[vertex] != vertex)
-      vertex = parent_[vertex] = parent_[parent_[vertex]];
-    return vertex;
-  }
-  void join(unsigned a, unsigned b) { parent_[of(a)] = of(b); }
-
-private:
-  std::vector<unsigned> parent_;
-};
 
 /// Which condition holds on the faces with an id or the name of a place, by its number in the list; -1: none.
 class ConditionsOnFaces {
@@ -149,6 +176,15 @@ private:
   int rest_ = -1;
 };
 
+/// That a part of what is left has a face with a condition that fixes u, or binds it.
+struct Touch {
+  std::int32_t part = 0;
+  unsigned id = 0;          ///< of the boundary, where no place holds the face
+  std::int64_t place = -1;  ///< its number; -1: none
+  bool fixes = false, binds = false;
+  bool operator==(Touch const&) const = default;
+};
+
 /// Takes parts of what is left out, too, that no condition fixes, and tells so; and whether none joins two boundaries that are
 /// fixed.
 void leave_out_parts(MeshNames& mesh, MeshCells const& cells, MeshSpec const& spec, ExpressionNames const& names,
@@ -169,71 +205,71 @@ void leave_out_parts(MeshNames& mesh, MeshCells const& cells, MeshSpec const& sp
   for (std::size_t i = 0; i < spec.boundaries.size(); ++i)
     places.emplace_back(spec.boundaries[i].where, "problem.mesh.boundaries[" + std::to_string(i) + "].where", names);
 
-  Parts parts(static_cast<std::size_t>(cells.n_vertices()));
-  for (std::int64_t cell = 0; cell < cells.size(); ++cell)
-    if (found.of(cell) == VoidCells::stays) {
-      auto const vertices = cells.vertices(cell);
-      for (unsigned v = 1; v < 8; ++v)
-        parts.join(vertices[0], vertices[v]);
+  std::vector<std::int32_t> const part_of = cells.parts(found.surface);
+  int const n = 1 << std::min(spec.refinements, 4);  // faces of the refined mesh in a direction, whose centres places hold
+  std::vector<std::vector<Touch>> touches(static_cast<std::size_t>(n_pieces(cells)));
+  for_pieces(cells, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+    std::vector<Touch>& own = touches[static_cast<std::size_t>(piece)];
+    for (std::int64_t cell = begin; cell < end; ++cell) {
+      if (found.of(cell) != VoidCells::stays)
+        continue;
+      auto const touch = [&](int condition, unsigned id, std::int64_t place) {
+        if (condition < 0)
+          return;
+        auto const& of = list[static_cast<std::size_t>(condition)];
+        Touch const here{part_of[static_cast<std::size_t>(cell)], id, place, of.fixes, of.binds};
+        if ((of.fixes || of.binds) && (own.empty() || own.back() != here))
+          own.push_back(here);
+      };
+      for (unsigned f = 0; f < 6; ++f) {
+        MeshCells::Neighbor const neighbor = cells.neighbor(cell, f);
+        bool const outside = neighbor.cell < 0;
+        std::uint16_t const beyond = outside ? VoidCells::stays : found.of(neighbor.cell);
+        std::optional<unsigned> const inner = outside ? std::nullopt : cells.inner_id(cell, f, neighbor);
+        if (!outside && beyond == VoidCells::stays) {
+          if (inner)
+            touch(conditions.of_inner(*inner), *inner, -1);
+          continue;
+        }
+        unsigned const id = outside ? cells.boundary_id(cell, f) : inner ? *inner : found.first_id + beyond - 1;
+        if (places.empty()) {
+          touch(conditions.of_id(id), id, -1);
+          continue;
+        }
+        for (int i = 0; i < n * n; ++i) {
+          Point3 at{};
+          unsigned const d = f / 2;
+          at[d] = f % 2;
+          at[d == 0 ? 1 : 0] = (i % n + 0.5) / n;
+          at[d == 2 ? 1 : 2] = (i / n + 0.5) / n;
+          Point3 const x = cells.at(cell, at);
+          std::int64_t place = std::ssize(places) - 1;
+          while (place >= 0 && places[static_cast<std::size_t>(place)](x[0], x[1], x[2]) == 0)
+            --place;
+          if (place >= 0)
+            touch(conditions.of_place(spec.boundaries[static_cast<std::size_t>(place)].name), 0, place);
+          else
+            touch(conditions.of_id(id), id, -1);
+        }
+      }
     }
-  struct Part {
+  });
+  struct PartOfMesh {
     std::set<std::pair<unsigned, std::string>> fixed;  ///< boundaries, by their id or the name of a place
     bool bound = false;
-    std::int64_t cells = 0;
-    double volume = 0;
     [[nodiscard]] bool is_free() const { return fixed.empty() && !bound; }
   };
-  std::map<unsigned, Part> by_root;
-  int const n = 1 << std::min(spec.refinements, 4);  // faces of the refined mesh in a direction, whose centres places hold
-  for (std::int64_t cell = 0; cell < cells.size(); ++cell) {
-    if (found.of(cell) != VoidCells::stays)
-      continue;
-    Part& part = by_root[parts.of(cells.vertices(cell)[0])];
-    ++part.cells;
-    part.volume += cells.volume(cell);
-    auto const touch = [&](int condition, unsigned id, std::string const& place) {
-      if (condition < 0)
-        return;
-      auto const& of = list[static_cast<std::size_t>(condition)];
-      part.bound = part.bound || of.binds;
-      if (of.fixes)
-        part.fixed.emplace(id, place);
-    };
-    for (unsigned f = 0; f < 6; ++f) {
-      MeshCells::Neighbor const neighbor = cells.neighbor(cell, f);
-      bool const outside = neighbor.cell < 0;
-      std::uint16_t const beyond = outside ? VoidCells::stays : found.of(neighbor.cell);
-      std::optional<unsigned> const inner = outside ? std::nullopt : cells.inner_id(cell, f, neighbor);
-      if (!outside && beyond == VoidCells::stays) {
-        if (inner)
-          touch(conditions.of_inner(*inner), *inner, "");
-        continue;
-      }
-      unsigned const id = outside ? cells.boundary_id(cell, f) : inner ? *inner : found.first_id + beyond - 1;
-      if (places.empty()) {
-        touch(conditions.of_id(id), id, "");
-        continue;
-      }
-      for (int i = 0; i < n * n; ++i) {
-        Point3 at;
-        unsigned const d = f / 2;
-        at[d] = f % 2;
-        at[d == 0 ? 1 : 0] = (i % n + 0.5) / n;
-        at[d == 2 ? 1 : 2] = (i / n + 0.5) / n;
-        Point3 const x = cells.at(cell, at);
-        std::size_t place = places.size();
-        while (place > 0 && places[place - 1](x[0], x[1], x[2]) == 0)
-          --place;
-        if (place > 0)
-          touch(conditions.of_place(spec.boundaries[place - 1].name), 0, spec.boundaries[place - 1].name);
-        else
-          touch(conditions.of_id(id), id, "");
-      }
+  std::map<std::int32_t, PartOfMesh> touched;
+  for (auto const& of_piece : touches)
+    for (Touch const& touch : of_piece) {
+      PartOfMesh& part = touched[touch.part];
+      part.bound = part.bound || touch.binds;
+      if (touch.fixes)
+        part.fixed.emplace(touch.id, touch.place < 0 ? "" : spec.boundaries[static_cast<std::size_t>(touch.place)].name);
     }
-  }
   std::set<std::pair<unsigned, std::string>> fixed;
   bool joins = false, any_bound = false;
-  for (auto const& [root, part] : by_root) {
+  for (auto const& [number, part] : touched) {
     fixed.insert(part.fixed.begin(), part.fixed.end());
     joins = joins || part.fixed.size() > 1;
     any_bound = any_bound || part.bound;
@@ -243,17 +279,18 @@ void leave_out_parts(MeshNames& mesh, MeshCells const& cells, MeshSpec const& sp
         "no part of what is left of the mesh joins two of the boundaries with fixed values: nothing flows between them");
   if (fixed.empty() || spec.conditions->has_source)
     return;  // u is determined up to a constant, or nowhere; who assembles tells
-  for (auto const& [root, part] : by_root)
-    if (part.is_free()) {
-      ++mesh.left_out.parts;
-      mesh.left_out.cells += part.cells;
-      mesh.left_out.volume += part.volume;
-    }
+  std::vector<bool> is_free(static_cast<std::size_t>(*std::max_element(part_of.begin(), part_of.end()) + 1), true);
+  for (auto const& [number, part] : touched)
+    is_free[static_cast<std::size_t>(number)] = part.is_free();
+  mesh.left_out.parts = std::count(is_free.begin(), is_free.end(), true);
   if (mesh.left_out.parts == 0)
     return;
   for (std::int64_t cell = 0; cell < cells.size(); ++cell) {
-    if (found.of(cell) != VoidCells::stays || !by_root.at(parts.of(cells.vertices(cell)[0])).is_free())
+    std::int32_t const part = part_of[static_cast<std::size_t>(cell)];
+    if (part < 0 || !is_free[static_cast<std::size_t>(part)])
       continue;
+    ++mesh.left_out.cells;
+    mesh.left_out.volume += cells.volume(cell);
     for (unsigned f = 0; f < 6; ++f)
       if (MeshCells::Neighbor const neighbor = cells.neighbor(cell, f); neighbor.cell < 0)
         mesh.left_out_ids.insert(cells.boundary_id(cell, f));
@@ -273,8 +310,8 @@ void leave_out_parts(MeshNames& mesh, MeshCells const& cells, MeshSpec const& sp
 }  // namespace
 
 VoidCells find_void_cells(MeshNames& names, MeshCells const& cells, MeshSpec const& spec, ExpressionNames const& of_expressions) {
-  // A surface of each cell, and the part of each vertex.
-  check_memory(2 * cells.size() + 4 * cells.n_vertices(), "looking for the void cells of the mesh");
+  // Of each cell a surface, its part, and at most half of a run; or a number of each vertex.
+  check_memory(12 * cells.size() + 4 * cells.n_vertices(), "looking for the void cells of the mesh");
   VoidCells found;
   find_void(names, cells, spec, of_expressions, found);
   std::int64_t const n_left = std::count(found.surface.begin(), found.surface.end(), VoidCells::stays);
