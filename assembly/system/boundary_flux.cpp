@@ -43,27 +43,11 @@ struct Residual {
   double value;
 };
 
-/// Tables of one element: its functions and those of its map at the points of its inside and its faces.
-struct Tables {
-  Tables(Space const& space, ReferenceElement const& element)
-      : shape(tabulate(element.nodes, element.volume_points)),
-        map(tabulate(geometry_nodes_1d(space, element), element.volume_points)) {
-    for (int face = 0; face < 6; ++face) {
-      face_shape[face] = tabulate(element.nodes, element.face_points[face]);
-      face_map[face] = tabulate(geometry_nodes_1d(space, element), element.face_points[face]);
-      face_nodes[face] = element.face_nodes(face);
-    }
-  }
-  PointTables shape, map;
-  std::array<PointTables, 6> face_shape, face_map;
-  std::array<std::vector<int>, 6> face_nodes;
-};
-
 /// One cell after the other, with what a thread needs of its own. Cells of a box have a map that is written down, and loops over
 /// the eight functions of order 1 have a constant length: most of the time of fluxes goes there.
 class Cell {
 public:
-  Cell(Space const& space, ReferenceElement const& element, Tables const& tables, ProblemData const& problem,
+  Cell(Space const& space, ReferenceElement const& element, FluxTables const& tables, ProblemData const& problem,
        std::span<double const> u, std::span<double const> u_low)
       : data(problem),
         dofs(space.n_local),
@@ -148,7 +132,7 @@ public:
     }
   }
 
-  ProblemData data;
+  ProblemData const& data;
   std::vector<std::int32_t> dofs;
 
 private:
@@ -223,7 +207,7 @@ private:
 
   Space const& space_;
   ReferenceElement const& element_;
-  Tables const& tables_;
+  FluxTables const& tables_;
   CellGeometry geometry_;
   std::span<double const> u_, u_low_;
   std::vector<double> local_;  ///< u at the unknowns less base_
@@ -263,7 +247,7 @@ struct FaceSums {
 struct FaceIntegrals {
   std::vector<double> flux, weight;
 };
-FaceIntegrals integrals_of(Cell const& cell, ReferenceElement const& element, Tables const& tables, int face) {
+FaceIntegrals integrals_of(Cell const& cell, ReferenceElement const& element, FluxTables const& tables, int face) {
   auto const& nodes = tables.face_nodes[face];
   FaceIntegrals result{std::vector<double>(nodes.size(), 0), std::vector<double>(nodes.size(), 0)};
   for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {
@@ -285,8 +269,8 @@ double conormal_of(BoundaryData const& condition, Cell::FacePoint const& at) {
 }
 
 /// Integrates the k du/dn of a natural condition over a face times the basis functions, by node of the face.
-std::vector<double> loads_of(BoundaryData const& condition, Cell const& cell, ReferenceElement const& element, Tables const& tables,
-                             int face) {
+std::vector<double> loads_of(BoundaryData const& condition, Cell const& cell, ReferenceElement const& element,
+                             FluxTables const& tables, int face) {
   auto const& nodes = tables.face_nodes[face];
   std::vector<double> load(nodes.size(), 0);
   for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {
@@ -301,8 +285,8 @@ std::vector<double> loads_of(BoundaryData const& condition, Cell const& cell, Re
 }
 
 /// Adds a face inside the mesh, both of whose cells are here.
-void add_inner_face(InnerFace const& face, Space const& space, ReferenceElement const& element, Tables const& tables, Cell& cell,
-                    FaceSums& sums) {
+void add_inner_face(InnerFace const& face, Space const& space, ReferenceElement const& element, FluxTables const& tables,
+                    Cell& cell, FaceSums& sums) {
   BoundaryData const* const condition = cell.data.inner_at(face.id);
   if (condition == nullptr && space.boundary_ids.contains(face.id))
     return;
@@ -389,10 +373,25 @@ private:
 
 }  // namespace
 
+FluxTables::FluxTables(Space const& space, ReferenceElement const& element)
+    : shape(tabulate(element.nodes, element.volume_points)),
+      map(tabulate(geometry_nodes_1d(space, element), element.volume_points)) {
+  for (int face = 0; face < 6; ++face) {
+    face_shape[face] = tabulate(element.nodes, element.face_points[face]);
+    face_map[face] = tabulate(geometry_nodes_1d(space, element), element.face_points[face]);
+    face_nodes[face] = element.face_nodes(face);
+  }
+}
+
 BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                std::span<double const> u, std::span<std::uint8_t const> counted, std::span<double const> u_low,
                                std::span<std::uint8_t const> counted_cells) {
-  Tables const tables(space, element);
+  return boundary_fluxes(space, element, FluxTables(space, element), data, u, counted, u_low, counted_cells);
+}
+
+BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& element, FluxTables const& tables,
+                               ProblemData const& data, std::span<double const> u, std::span<std::uint8_t const> counted,
+                               std::span<double const> u_low, std::span<std::uint8_t const> counted_cells) {
   auto const make_cell = [&] { return Cell(space, element, tables, data, u, u_low); };
   auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
   HostVector<std::int32_t> place;  // of counted unknowns on such faces among all of these; else -1
@@ -646,7 +645,7 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
 
 SolutionResidual solution_residual(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                    std::span<double const> u, std::span<double const> u_low) {
-  Tables const tables(space, element);
+  FluxTables const tables(space, element);
   SolutionResidual result;
   HostVector<double>& values = result.values;
   values.resize(space.n_dofs, 0.0);
@@ -706,8 +705,8 @@ SolutionResidual solution_residual(Space const& space, ReferenceElement const& e
 BoundarySurface boundary_surface(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                  std::span<double const> u) {
   // A second set of tables has the nodes of the faces in place of their Gauss points.
-  Tables const tables(space, element);
-  Tables at_nodes(space, element);
+  FluxTables const tables(space, element);
+  FluxTables at_nodes(space, element);
   for (int face = 0; face < 6; ++face) {
     std::vector<Point3> nodes;
     for (int const node : tables.face_nodes[face])

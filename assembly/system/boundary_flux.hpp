@@ -4,11 +4,22 @@
 #include "assembly/system/fields.hpp"
 #include "assembly/system/problem_data.hpp"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
+#include <vector>
 
 namespace poisson::assembly {
+
+/// Tables of an element: its functions and those of its map at the points of its inside and its faces. The parts of a mesh have
+/// the same.
+struct FluxTables {
+  FluxTables(Space const& space, ReferenceElement const& element);
+  PointTables shape, map;
+  std::array<PointTables, 6> face_shape, face_map;
+  std::array<std::vector<int>, 6> face_nodes;
+};
 
 /// Area of the boundary with each id, and the integral of -k du/dn over it: what flows out of the mesh there. `u` has space.n_dofs
 /// values and solves the discrete problem.
@@ -36,6 +47,11 @@ namespace poisson::assembly {
 [[nodiscard]] BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                              std::span<double const> u, std::span<std::uint8_t const> counted = {},
                                              std::span<double const> u_low = {}, std::span<std::uint8_t const> counted_cells = {});
+/// The same with tables that are there.
+[[nodiscard]] BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& element, FluxTables const& tables,
+                                             ProblemData const& data, std::span<double const> u,
+                                             std::span<std::uint8_t const> counted, std::span<double const> u_low,
+                                             std::span<std::uint8_t const> counted_cells);
 
 /// What the discrete problem has left at a solution.
 struct SolutionResidual {

@@ -53,18 +53,14 @@ HostVector<double> part_of_nodes(Range const& nodes, std::span<double const> val
   return result;
 }
 
-/// 1 for those of `all` cells or nodes, x fastest, that are in `marked`, which they hold, and not in `left_out`.
-std::vector<std::uint8_t> marks_of(Range const& all, Range const& marked, Range const& left_out) {
+/// 1 for those of `all` cells or nodes, x fastest, that are in `marked`, which they hold.
+std::vector<std::uint8_t> marks_of(Range const& all, Range const& marked) {
   Index const n = all.count();
   std::vector<std::uint8_t> marks(static_cast<std::size_t>(n[0] * n[1] * n[2]), 0);
-  auto const mark = [&](Range const& range, std::uint8_t value) {
-    for (std::int64_t z = range.first[2]; z < range.end[2]; ++z)
-      for (std::int64_t y = range.first[1]; y < range.end[1]; ++y)
-        for (std::int64_t x = range.first[0]; x < range.end[0]; ++x)
-          marks[static_cast<std::size_t>(((z - all.first[2]) * n[1] + y - all.first[1]) * n[0] + x - all.first[0])] = value;
-  };
-  mark(marked, 1);
-  mark(marked.within(left_out), 0);
+  for (std::int64_t z = marked.first[2]; z < marked.end[2]; ++z)
+    for (std::int64_t y = marked.first[1]; y < marked.end[1]; ++y)
+      for (std::int64_t x = marked.first[0]; x < marked.end[0]; ++x)
+        marks[static_cast<std::size_t>(((z - all.first[2]) * n[1] + y - all.first[1]) * n[0] + x - all.first[0])] = 1;
   return marks;
 }
 
@@ -133,27 +129,32 @@ public:
     Index const n = nodes_.count();
     return n[0] * n[1] * n[2];
   }
-  [[nodiscard]] std::int64_t n_tiles() const { return in(first_other()) * in(second_other()); }
 
+  /// Cells and nodes that count, and the cells that are needed for them.
   struct Tile {
-    Range own, around, counted;  ///< cells, cells, nodes
+    Range own, counted;  ///< cells, nodes
+    Range around;        ///< the cells, and those that the nodes touch
   };
-  [[nodiscard]] Tile tile(std::int64_t i) const {
-    Tile tile{cells_, cells_, nodes_};
-    std::array<std::int64_t, 2> const at{i % in(first_other()), i / in(first_other())};
-    for (std::size_t k = 0; k < 2; ++k) {
-      std::size_t const e = k == 0 ? first_other() : second_other();
-      std::int64_t const n = cells_.end[e], first = at[k] * tile_cells, end = std::min(n, first + tile_cells);
-      tile.own.first[e] = first;
-      tile.own.end[e] = end;
-      tile.around.first[e] = std::max<std::int64_t>(first - 1, 0);  // the lowest nodes have cells there
-      tile.around.end[e] = end;
-      tile.counted.first[e] = first * order_;
-      tile.counted.end[e] = end == n ? end * order_ + 1 : end * order_;
-    }
-    tile.own = tile.own.within(counted_cells_);
-    tile.counted = tile.counted.within(counted_nodes_);
-    return tile;
+  /// All that counts, cut into squares.
+  [[nodiscard]] std::vector<Tile> tiles() const {
+    std::vector<Tile> all;
+    for (std::int64_t i = 0; i < in(first_other()) * in(second_other()); ++i)
+      if (Tile const one = tile(i); !one.own.is_empty() || !one.counted.is_empty())
+        all.push_back(one);
+    return all;
+  }
+  /// What counts around inner cells and nodes: below and above them in the second direction, and beside them in the first one.
+  /// There may be nothing: in a whole box the edges count at sides of higher numbers. Precondition: there are inner ones.
+  [[nodiscard]] std::vector<Tile> strips() const {
+    std::vector<Tile> all;
+    for (bool const beside : {false, true})
+      for (bool const upper : {false, true}) {
+        Tile const strip =
+            tile_of(strip_of(counted_cells_, inner_cells_, beside, upper), strip_of(counted_nodes_, inner_nodes_, beside, upper));
+        if (!strip.own.is_empty() || !strip.counted.is_empty())
+          all.push_back(strip);
+      }
+    return all;
   }
   [[nodiscard]] Range nodes_of(Range const& cells) const {
     Range nodes;
@@ -165,6 +166,48 @@ public:
   }
 
 private:
+  [[nodiscard]] Tile tile(std::int64_t i) const {
+    Range own = cells_, counted = nodes_;
+    std::array<std::int64_t, 2> const at{i % in(first_other()), i / in(first_other())};
+    for (std::size_t k = 0; k < 2; ++k) {
+      std::size_t const e = k == 0 ? first_other() : second_other();
+      std::int64_t const n = cells_.end[e], first = at[k] * tile_cells, end = std::min(n, first + tile_cells);
+      own.first[e] = first;
+      own.end[e] = end;
+      counted.first[e] = first * order_;
+      counted.end[e] = end == n ? end * order_ + 1 : end * order_;
+    }
+    return tile_of(own.within(counted_cells_), counted.within(counted_nodes_));
+  }
+  [[nodiscard]] Range strip_of(Range const& counted, Range const& inner, bool beside, bool upper) const {
+    std::size_t const e = beside ? first_other() : second_other();
+    Range strip = counted;
+    if (beside) {
+      strip.first[second_other()] = inner.first[second_other()];
+      strip.end[second_other()] = inner.end[second_other()];
+    }
+    if (upper)
+      strip.first[e] = inner.end[e];
+    else
+      strip.end[e] = inner.first[e];
+    return strip;
+  }
+  [[nodiscard]] Tile tile_of(Range const& own, Range const& counted) const {
+    if (counted.is_empty())
+      return {own, counted, own};
+    Tile tile{own, counted, {}};
+    for (std::size_t e = 0; e < 3; ++e) {
+      // The node of a vertex is in two cells.
+      tile.around.first[e] = counted.first[e] == 0 ? 0 : (counted.first[e] - 1) / order_;
+      tile.around.end[e] = (counted.end[e] - 1) / order_ + 1;
+      if (!own.is_empty()) {
+        tile.around.first[e] = std::min(tile.around.first[e], own.first[e]);
+        tile.around.end[e] = std::max(tile.around.end[e], own.end[e]);
+      }
+    }
+    tile.around = tile.around.within(cells_);
+    return tile;
+  }
   [[nodiscard]] std::size_t first_other() const { return d_ == 0 ? 1 : 0; }
   [[nodiscard]] std::size_t second_other() const { return d_ == 2 ? 1 : 2; }
   [[nodiscard]] std::int64_t in(std::size_t direction) const { return n_parts(cells_.end[direction], tile_cells); }
@@ -204,12 +247,12 @@ ProblemData data_at(ProblemData const& data, Space const& space, Range const& no
 /// Nodes in the layers of sides whose tiles threads work on together. A small box has fewer tiles at a side than there are threads.
 constexpr std::int64_t most_nodes_at_once = std::int64_t{1} << 17;
 
-/// A side with u in its layer, and what of it is known already.
+/// A side with u in its layer.
 struct SideValues {
   Side side;
-  HostVector<double> high, low;
-  Range inner_cells, inner_nodes;
-  BoundaryFlux inside;  ///< of these
+  std::vector<Side::Tile> tiles;
+  HostVector<double> high, low;          ///< empty: there are no tiles
+  std::optional<BoundaryFlux> inside{};  ///< of inner cells and nodes, which are in no tile then
 };
 
 /// Takes out of `found` the nodes of `nodes` that are on one periodic side only: what leaves there is their residual. The others
@@ -236,33 +279,34 @@ void add_nodes_of_one_side(Space const& space, Range const& nodes, BoundaryFluxe
 }
 
 /// Adds the fluxes of the tiles of these sides, in their order.
-void add_tiles(Space const& space, ReferenceElement const& element, ProblemData const& data, std::vector<SideValues> const& sides,
-               BoundaryFluxes& result) {
-  std::vector<std::pair<SideValues const*, std::int64_t>> tiles;
+void add_tiles(Space const& space, ReferenceElement const& element, FluxTables const& tables, ProblemData const& data,
+               std::vector<SideValues> const& sides, BoundaryFluxes& result) {
+  std::vector<std::pair<SideValues const*, Side::Tile const*>> tiles;
   for (SideValues const& of : sides)
-    for (std::int64_t i = 0; i < of.side.n_tiles(); ++i)
-      tiles.emplace_back(&of, i);
+    for (Side::Tile const& tile : of.tiles)
+      tiles.emplace_back(&of, &tile);
   std::vector<BoundaryFluxes> of_tiles(tiles.size());
   parallel_for(std::ssize(tiles), [&](std::int64_t i) {
     SideValues const& of = *tiles[static_cast<std::size_t>(i)].first;
-    Side::Tile const tile = of.side.tile(tiles[static_cast<std::size_t>(i)].second);
-    if (of.inner_cells.holds(tile.own) && of.inner_nodes.holds(tile.counted))
-      return;
+    Side::Tile const& tile = *tiles[static_cast<std::size_t>(i)].second;
     // Areas, and what natural conditions say, are those of own faces; residuals need all cells around a node.
     Range const nodes = of.side.nodes_of(tile.around);
     HostVector<double> const values = part_of_nodes(of.side.nodes(), of.high, nodes),
                              low_values = of.low.empty() ? HostVector<double>() : part_of_nodes(of.side.nodes(), of.low, nodes);
+    std::optional<ProblemData> of_nodes;
+    if (!data.point_loads.loads.empty())
+      of_nodes.emplace(data_at(data, space, nodes));
     BoundaryFluxes& found = of_tiles[static_cast<std::size_t>(i)];
     found =
-        boundary_fluxes(Space(space, element, tile.around.first, tile.around.count()), element, data_at(data, space, nodes), values,
-                        marks_of(nodes, tile.counted, of.inner_nodes), low_values, marks_of(tile.around, tile.own, of.inner_cells));
+        boundary_fluxes(Space(space, element, tile.around.first, tile.around.count()), element, tables, of_nodes ? *of_nodes : data,
+                        values, marks_of(nodes, tile.counted), low_values, marks_of(tile.around, tile.own));
     add_nodes_of_one_side(space, nodes, found);
   });
   auto of_tile = of_tiles.begin();
   for (SideValues const& of : sides) {
-    if (!of.inner_cells.is_empty())
-      result.boundaries[of.side.number()].add(of.inside);
-    for (std::int64_t i = 0; i < of.side.n_tiles(); ++i, ++of_tile) {
+    if (of.inside)
+      result.boundaries[of.side.number()].add(*of.inside);
+    for (std::size_t i = 0; i < of.tiles.size(); ++i, ++of_tile) {
       for (auto const& [id, flux] : of_tile->boundaries)
         result.boundaries[id].add(flux);
       result.periodic.insert(result.periodic.end(), of_tile->periodic.begin(), of_tile->periodic.end());
@@ -293,33 +337,37 @@ std::map<unsigned, BoundaryFlux> box_boundary_fluxes(Space const& space, Referen
     cells.end[d] = own->first[d] + own->cells[d];
   }
   BoundaryFluxes result;
+  FluxTables const tables(space, element);
   std::vector<SideValues> sides;
   std::int64_t n_nodes = 0;  // of those in `sides`
   for (int s = 5; s >= 0; --s) {
     if (!space.box->is_boundary(s))
       continue;
     Side const side(space, cells, s);
-    if (n_nodes + side.n_nodes() > most_nodes_at_once) {
-      add_tiles(space, element, data, sides, result);
+    bool const knows_inside = inside && !side.inner_cells().is_empty();
+    auto tiles = knows_inside ? side.strips() : side.tiles();
+    std::int64_t const n_of_side = tiles.empty() ? 0 : side.n_nodes();
+    if (n_nodes + n_of_side > most_nodes_at_once) {
+      add_tiles(space, element, tables, data, sides, result);
       sides.clear();
       n_nodes = 0;
     }
-    n_nodes += side.n_nodes();
-    SideValues& values = sides.emplace_back(SideValues{side, {}, {}, {}, {}, {}});
-    u(side.nodes().first, side.nodes().count(), values.high);
-    if (u_low)
-      u_low(side.nodes().first, side.nodes().count(), values.low);
-    if (!inside || side.inner_cells().is_empty())
+    n_nodes += n_of_side;
+    SideValues& values = sides.emplace_back(SideValues{side, std::move(tiles), {}, {}});
+    if (n_of_side > 0) {
+      u(side.nodes().first, side.nodes().count(), values.high);
+      if (u_low)
+        u_low(side.nodes().first, side.nodes().count(), values.low);
+    }
+    if (!knows_inside)
       continue;
-    values.inner_cells = side.inner_cells();
-    values.inner_nodes = side.inner_nodes();
-    values.inside = inside(s, values.inner_cells, values.inner_nodes);
+    values.inside = inside(s, side.inner_cells(), side.inner_nodes());
     if (!data.boundary_at(static_cast<unsigned>(s)).is_natural())
       for (PointLoads::Load const& load : data.point_loads.loads)
-        if (values.inner_nodes.holds(node_of(space, load.unknown)))
-          values.inside.flux += load.value;
+        if (side.inner_nodes().holds(node_of(space, load.unknown)))
+          values.inside->flux += load.value;
   }
-  add_tiles(space, element, data, sides, result);
+  add_tiles(space, element, tables, data, sides, result);
   // Nodes that are on one side only, and their images: as add_periodic_fluxes has it for two nodes and the flow between them.
   for (BoundaryData const& condition : data.boundary)
     if (condition.type == BoundaryType::periodic) {

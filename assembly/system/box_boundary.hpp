@@ -17,8 +17,9 @@ namespace poisson::assembly {
 /// that of u in one layer; of small ones, in all. The same bits for any number of threads. `own`: what a part of a box counts, its
 /// own cells and the lower nodes of these (with the upper ones at the boundary of the mesh); the sums over parts are then those of
 /// the whole. Without it all count. `inside`: asked for faces and nodes of order 1 that are on one side only and no others are near
-/// them; without it tiles have them. Preconditions: all cells around nodes that count are here; the box has no surfaces inside;
-/// where it has periodic boundaries, opposite sides of it are tied to each other, and all count. Errors: those of boundary_fluxes.
+/// them: of such a side only the strips around them are looked at then. Without it tiles have all. Preconditions: all cells around
+/// nodes that count are here; the box has no surfaces inside; where it has periodic boundaries, opposite sides of it are tied to
+/// each other, and all count. Errors: those of boundary_fluxes.
 [[nodiscard]] std::map<unsigned, BoundaryFlux> box_boundary_fluxes(Space const& space, ReferenceElement const& element,
                                                                    ProblemData const& data, NodesOfBox const& u,
                                                                    NodesOfBox const& u_low = {},

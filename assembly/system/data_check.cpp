@@ -76,7 +76,7 @@ struct CellPoints {
     return std::hypot(c[d], c[3 + d], c[6 + d]);
   }
   Space const& space;
-  ProblemData data;
+  ProblemData const& data;
   CellGeometry geometry;
   std::vector<std::int32_t> dofs;
   std::vector<Point3> x;
@@ -179,9 +179,6 @@ public:
         add(data_.sources[i], f_[i]);
   }
 
-  RowsOfBox(RowsOfBox const&) = delete;  // evaluators refer to data_
-  RowsOfBox& operator=(RowsOfBox const&) = delete;
-
   /// Counts the cells of a row where k, or f, jumps, each `weight` times.
   void look_at(std::int64_t row, double weight, CellJumps& found) {
     for (std::size_t i = 0; i < k_.size(); ++i)
@@ -239,7 +236,7 @@ private:
   }
 
   Space const& space_;
-  ProblemData data_;
+  ProblemData const& data_;
   PointsOfBox const& points_;
   std::vector<double> values_;  ///< of a row: by component, then by line of points, z slowest
   std::vector<bool> has_;
@@ -313,12 +310,16 @@ std::vector<Point3> middles_of_face(int face) {
 /// several parts of a mesh one has the first cell of a face inside.
 template <class Action>
 void for_faces_with_conditions(Space const& space, ProblemData const& data, Action const& action) {
-  for (BoundaryFace const& face : space.boundary_faces)
-    if (auto const entry = data.boundary_of.find(face.boundary_id); entry != data.boundary_of.end())
+  auto entry = data.boundary_of.end();  // of the face before: most faces have its id
+  for (BoundaryFace const& face : space.boundary_faces) {
+    if (entry == data.boundary_of.end() || entry->first != face.boundary_id)
+      entry = data.boundary_of.find(face.boundary_id);
+    if (entry != data.boundary_of.end())
       action(face, entry->second);
+  }
   for (InnerFace const& face : space.inner_faces)
-    if (auto const entry = data.inner_of.find(face.id); entry != data.inner_of.end() && face.cells[0] >= 0)
-      action(BoundaryFace{face.cells[0], face.id, face.faces[0]}, entry->second);
+    if (auto const inner = data.inner_of.find(face.id); inner != data.inner_of.end() && face.cells[0] >= 0)
+      action(BoundaryFace{face.cells[0], face.id, face.faces[0]}, inner->second);
 }
 
 void check_faces(Space const& space, ReferenceElement const& element, ProblemData const& data, DataFindings& found) {
@@ -331,12 +332,15 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
     nodes[face] = element.face_nodes(face);
   CellPoints cell(space, data);
   DataFindings::Ranges& ranges = found.ranges;
-  std::vector<bool> jump;
+  std::vector<bool> jump, done(data.boundary.size(), false);
   for (BoundaryData const& condition : data.boundary)
     jump.push_back(condition.value.can_jump());
   for_faces_with_conditions(space, data, [&](BoundaryFace const& face, std::size_t entry) {
+    if (done[entry])
+      return;
     BoundaryData const& condition = data.boundary[entry];
     bool const dirichlet = condition.type == BoundaryType::dirichlet;
+    done[entry] = condition.type == BoundaryType::periodic || condition.value.is_constant();  // its first face tells all
     if (condition.type == BoundaryType::periodic || condition.type == BoundaryType::robin)
       ranges.known = 0;
     if (condition.type == BoundaryType::periodic)
