@@ -392,6 +392,17 @@ Configuration Configuration::case_with(std::vector<std::string> const& sets) con
   return changed(std::move(root), sets, "sweep", std::move(of_case));
 }
 
+Configuration Configuration::in_directory(std::string const& directory) const {
+  std::string const set = "output.directory=" + schema::Json(directory).dump();
+  YamlNode root = *root_;
+  schema::apply_set(root, set, "sweep");
+  Configuration moved = *this;
+  moved.root_ = std::make_shared<YamlNode const>(std::move(root));
+  moved.sets_.push_back(set);
+  moved.config_.output.directory = directory;
+  return moved;
+}
+
 std::map<std::string, double> Configuration::parameters_with(std::vector<std::string> const& sets) const {
   YamlNode root;
   root.kind = YamlNode::Kind::map;

@@ -42,6 +42,8 @@ public:
   [[nodiscard]] Configuration with(std::vector<std::string> const& sets, std::string_view origin = "--set") const;
   /// The same for a case of the sweep. Of `sweep` the axes that are set remain, each with its value (SweepAxis::of_case).
   [[nodiscard]] Configuration case_with(std::vector<std::string> const& sets) const;
+  /// The same with another results directory, which is set like a value of the sweep.
+  [[nodiscard]] Configuration in_directory(std::string const& directory) const;
   /// The parameters alone with those settings of them; takes far less time. Throws ConfigError.
   [[nodiscard]] std::map<std::string, double> parameters_with(std::vector<std::string> const& sets) const;
 

@@ -476,22 +476,24 @@ std::string document_element(std::vector<WrittenKey> const& keys, std::string co
 }
 namespace {
 
-void check_names_below(YamlNode const& node, std::string const& prefix, std::string const& shown,
+/// `below`: what of `paths` is below the node, such as "vtk.enabled", or "[].at" of the items of a list.
+void check_names_below(YamlNode const& node, std::vector<std::string_view> const& below, std::string const& shown,
                        std::vector<std::string> const& paths) {
+  constexpr std::string_view of_items = "[].";
   std::vector<std::string> here;  // names of keys and sections at this level
-  bool list = false;
-  std::string const inside = prefix.empty() ? "" : prefix + ".", in_items = prefix + "[].";
-  for (std::string_view const path : paths) {
-    list = list || path.starts_with(in_items);
-    if (!path.starts_with(inside))
+  std::vector<std::string_view> in_items;
+  for (std::string_view const path : below) {
+    if (path.starts_with(of_items)) {
+      in_items.push_back(path.substr(of_items.size()));
       continue;
-    std::string_view const name = path.substr(inside.size(), path.find_first_of(".[", inside.size()) - inside.size());
+    }
+    std::string_view const name = path.substr(0, path.find_first_of(".["));
     if (std::find(here.begin(), here.end(), name) == here.end())
       here.emplace_back(name);
   }
-  if (list && node.kind == YamlNode::Kind::list)
+  if (!in_items.empty() && node.kind == YamlNode::Kind::list)
     for (std::size_t i = 0; i < node.items.size(); ++i)
-      check_names_below(node.items[i], prefix + "[]", shown + "[" + std::to_string(i) + "]", paths);
+      check_names_below(node.items[i], in_items, shown + "[" + std::to_string(i) + "]", paths);
   if (here.empty() || node.kind == YamlNode::Kind::null)
     return;
   if (node.kind != YamlNode::Kind::map)
@@ -501,7 +503,12 @@ void check_names_below(YamlNode const& node, std::string const& prefix, std::str
     auto const& [name, origin] = node.keys[i];
     std::string const full = shown.empty() ? name : shown + "." + name;
     if (std::find(here.begin(), here.end(), name) != here.end()) {
-      check_names_below(node.items[i], prefix.empty() ? name : prefix + "." + name, full, paths);
+      std::vector<std::string_view> of_name;
+      for (std::string_view const path : below)
+        if (char const next = path.starts_with(name) && path.size() > name.size() ? path[name.size()] : ' ';
+            next == '.' || next == '[')
+          of_name.push_back(path.substr(name.size() + (next == '.' ? 1 : 0)));
+      check_names_below(node.items[i], of_name, full, paths);
       continue;
     }
     std::string suggestion;
@@ -541,11 +548,11 @@ void check_names_below(YamlNode const& node, std::string const& prefix, std::str
 }  // namespace
 
 void check_names(YamlNode const& root, std::vector<std::string> const& paths) {
-  check_names_below(root, "", "", paths);
+  check_names_below(root, {paths.begin(), paths.end()}, "", paths);
 }
 
 void check_names(YamlNode const& map, std::string const& shown, std::vector<std::string> const& paths) {
-  check_names_below(map, "", shown, paths);
+  check_names_below(map, {paths.begin(), paths.end()}, shown, paths);
 }
 
 }  // namespace poisson::app::schema

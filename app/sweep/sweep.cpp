@@ -19,11 +19,14 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <iostream>
 #include <sstream>
+#include <system_error>
 
 namespace poisson::app {
 
@@ -79,6 +82,33 @@ SweepAnalysis analyse_cases(std::vector<SweepCase> const& cases, RunConfig const
   return result;
 }
 
+/// Removes what an earlier sweep has written into these folders of its cases, and those that are empty then. Threads do it, which
+/// have ended when this returns: records are read, and to remove many small files takes longer.
+void remove_cases(std::vector<fs::path> const& folders) {
+  std::atomic<std::size_t> next{0};
+  auto const remove_some = [&] {
+    std::error_code ignored;
+    for (std::size_t i = next++; i < folders.size(); i = next++) {
+      for (auto const& name : files_of_earlier_run(folders[i]))
+        fs::remove(folders[i] / name, ignored);
+      fs::remove(folders[i] / case_log, ignored);
+      fs::remove(folders[i], ignored);  // fails, as it should, when there is something in it
+    }
+  };
+  constexpr std::size_t most_threads = 16, fewest_folders = 8;  // of a thread
+  std::size_t const n =
+      std::min({most_threads, static_cast<std::size_t>(std::max(usable_threads(), 1)), folders.size() / fewest_folders});
+  std::vector<std::future<void>> others;
+  try {
+    for (std::size_t i = 1; i < n; ++i)
+      others.push_back(std::async(std::launch::async, remove_some));
+  } catch (std::system_error const&) {  // the system makes no more threads
+  }
+  remove_some();
+  for (auto& other : others)
+    other.get();
+}
+
 /// Makes the folder of the cases, anew or as an earlier sweep left it. Anew, files that no sweep has written stay.
 void make_cases_folder(fs::path const& folder, bool anew) {
   std::error_code ignored, made;
@@ -91,12 +121,7 @@ void make_cases_folder(fs::path const& folder, bool anew) {
     if (std::string const writer = output::writer_of(directory); !writer.empty())
       throw InputError("output.directory", "'" + directory.string() + "' is being written to by another run (" + writer +
                                                "); wait for its end, or choose another directory with --output DIR");
-  for (auto const& directory : earlier) {
-    for (auto const& name : files_of_earlier_run(directory))
-      fs::remove(directory / name, ignored);
-    fs::remove(directory / case_log, ignored);
-    fs::remove(directory, ignored);  // fails, as it should, when there is something in it
-  }
+  remove_cases(earlier);
   fs::create_directories(folder, made);
   if (made)
     throw EnvironmentError("cannot create '" + folder.string() + "': " + made.message());

@@ -197,10 +197,10 @@ SweepCase make_case(Configuration const& configuration, std::size_t number, Comb
   char index[16];
   std::snprintf(index, sizeof index, "case_%03zu", number);
   try {
-    c.fingerprint = fingerprint(configuration.case_with(sets).config());
+    Configuration const of_case = configuration.case_with(sets);
+    c.fingerprint = fingerprint(of_case.config());
     c.directory = std::string(cases_folder) + "/" + index + "_" + c.fingerprint.substr(0, 8);
-    sets.push_back("output.directory=" + Json((fs::path(configuration.config().output.directory) / c.directory).string()).dump());
-    c.configuration = configuration.case_with(sets);
+    c.configuration = of_case.in_directory((fs::path(configuration.config().output.directory) / c.directory).string());
   } catch (InputError const& error) {
     c.error = configuration.locate(error);
     c.exit_code = exit_usage;

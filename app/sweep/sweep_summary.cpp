@@ -40,12 +40,15 @@ std::size_t coarser_case(std::vector<SweepCase> const& cases, std::vector<SweepA
   auto const is_mesh = [](std::string const& path) { return path.rfind("problem.mesh", 0) == 0; };
   auto const is_order = [](std::string const& path) { return path == "problem.element.order" || path == "problem.element"; };
   bool const any_mesh = std::any_of(axes.begin(), axes.end(), [&](auto const& axis) { return is_mesh(axis.path); });
+  auto const may_differ = [&](SweepAxis const& axis) { return any_mesh ? is_mesh(axis.path) : is_order(axis.path); };
   std::size_t best = cases.size();
+  if (std::none_of(axes.begin(), axes.end(), may_differ))
+    return best;  // none has a coarser mesh, or a lower order, and is the same otherwise
   double const cells = number_in(cases[i].result, "/mesh/cells"), dofs = number_in(cases[i].result, "/dofs");
   for (std::size_t j = 0; j < cases.size(); ++j) {
     bool comparable = cases[j].result.is_object();
     for (std::size_t a = 0; a < axes.size() && comparable; ++a)
-      comparable = cases[i].values[a] == cases[j].values[a] || (any_mesh ? is_mesh(axes[a].path) : is_order(axes[a].path));
+      comparable = cases[i].values[a] == cases[j].values[a] || may_differ(axes[a]);
     if (!comparable)
       continue;
     double const other = number_in(cases[j].result, any_mesh ? "/mesh/cells" : "/dofs");
@@ -197,7 +200,7 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
     if (!orders.empty())
       row["observed_orders"] = orders;
     row["result"] = c.result;
-    list.push_back(row);
+    list.push_back(std::move(row));
     if (!c.result.is_object() || !c.configuration || c.directory.empty())
       continue;
     std::string const name = vtk_file_name(c.configuration->config());
@@ -224,7 +227,7 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
               {"mode", name_of(sweep.group.mode)},
               {"axes", axes},
               {"when", sweep.when.empty() ? Json() : Json(sweep.when)},
-              {"cases", list}};
+              {"cases", std::move(list)}};
   if (auto const convergence = mesh_convergence(cases, sweep.axes); !convergence.empty())
     all["extrapolation"] = to_json(convergence);
   if (sweep.until)
