@@ -12,6 +12,7 @@
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/box_blocks.hpp"
+#include "gpu/preconditioners/inclusions.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/preconditioners/rank_entries.hpp"
 
@@ -352,6 +353,7 @@ public:
 
   /// Adds a level whose matrix is half_cds, or the given operator, which the caller keeps.
   void add_given(Matrix const& a) {
+    given_ = &a;
     if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a); stencil != nullptr) {
       stencil_ = WholeStencil{stencil->view().box, stencil->components(), stencil->coefficient()};
       operator_ = stencil;
@@ -448,6 +450,11 @@ public:
                           return found;
                         }));
       });
+      if (!stencil_ && given_ != nullptr && result_.levels.size() == 1 &&
+          Inclusions::may_be_there(context_, whole_.high, level.diagonal)) {
+        result_.inclusions = Inclusions::find(*given_, whole_.high);
+        options_.done(context_, "inclusions");
+      }
       if (beside_jumps && steps_of_finer_ > 0)
         level.more_steps = std::min(2 * steps_of_finer_, most_doubled * multigrid.degree) - multigrid.degree;
       options_.done(context_, "analysis");
@@ -787,6 +794,7 @@ private:
   NodeBox last_coarse_;
   std::vector<NodeBox> last_parents_;
   std::unique_ptr<WholeVector<V>> gather_of_finest_;
+  Matrix const* given_ = nullptr;        ///< to the finest level, which has the numbers of the system
   std::optional<WholeStencil> stencil_;  ///< as long as it is known
   BoxOperator const* operator_ = nullptr;
   LabelOperator const* labels_ = nullptr;      ///< while it is the last level

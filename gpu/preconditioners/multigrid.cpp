@@ -44,6 +44,7 @@ public:
     for (MultigridLevel<V>& level : hierarchy.levels)
       levels_.emplace_back(context, std::move(level));
     entry_ = std::move(hierarchy.entry);
+    inclusions_ = std::move(hierarchy.inclusions);
     dot_ = Array<V>(context, 1);
     if (!hierarchy.coarsest.empty())
       invert_coarsest(hierarchy.coarsest, options.constant_null_space || hierarchy.constants, options.positive);
@@ -64,6 +65,9 @@ public:
     if (!visit(0, true, options_.cycle, std::span(all).first(columns.size())))
       for (std::size_t j = 0; j < columns.size(); ++j)
         to_outside(columns[j].z, all[j]);
+    if (inclusions_ != nullptr)
+      for (PreconditionedColumn<double> const& column : columns)
+        inclusions_->add(column.r, column.z, column.stop);
   }
   bool start_nested(double const* b, double* x, double* coarse) const override {
     if (levels_.size() < 2)
@@ -98,7 +102,7 @@ public:
   }
   std::int64_t bytes_per_cycle() const override {
     std::int64_t const number = sizeof(V);
-    std::int64_t bytes = 2 * (8 + number) * n();
+    std::int64_t bytes = 2 * (8 + number) * n() + (inclusions_ != nullptr ? inclusions_->bytes_moved() : 0);
     for (Level const& level : levels_) {
       std::int64_t const product = level.a().bytes_read(V(0)), step = product + 4 * number * level.n();
       bytes += level.to_coarse != nullptr ? 2 * degree_on(level) * step + level.to_coarse->bytes_moved()
@@ -336,6 +340,7 @@ private:
   std::int64_t n_;
   std::vector<Level> levels_;
   std::unique_ptr<RankEntry<V>> entry_;
+  std::unique_ptr<Inclusions> inclusions_;
   mutable std::map<std::pair<int, SmootherPolynomial>, std::vector<double>> roots_;
   Array<V> inverse_;  ///< of the coarsest matrix; empty where that is only smoothed
   mutable Array<V> dot_;

@@ -8,6 +8,7 @@
 #include "gpu/formats/matrix.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/columns.hpp"
+#include "gpu/preconditioners/inclusions.hpp"
 #include "gpu/preconditioners/options.hpp"
 #include "gpu/preconditioners/smoother_roots.hpp"
 
@@ -95,9 +96,10 @@ template <class V>
 struct MultigridHierarchy {
   std::vector<MultigridLevel<V>> levels;
   std::vector<double> coarsest;
-  std::string failure;                    ///< why there is none, in a sentence for the user
-  std::unique_ptr<RankEntry<V>> entry{};  ///< null on one rank
-  bool constants = false;                 ///< the coarsest matrix has the null space of constants, whatever that of the system is
+  std::string failure;                       ///< why there is none, in a sentence for the user
+  std::unique_ptr<RankEntry<V>> entry{};     ///< null on one rank
+  std::unique_ptr<Inclusions> inclusions{};  ///< of the finest level, in the numbering of the system; null: none
+  bool constants = false;  ///< the coarsest matrix has the null space of constants, whatever that of the system is
 };
 
 /// Adds the levels of `coarser` to a hierarchy, below its own.

@@ -28,6 +28,7 @@
 #include "gpu/kernels/half_cds_columns.hpp"
 #include "gpu/kernels/half_slices.hpp"
 #include "gpu/kernels/ilu.hpp"
+#include "gpu/kernels/inclusions.hpp"
 #include "gpu/kernels/label_stencil.hpp"
 #include "gpu/kernels/lattice_elements.hpp"
 #include "gpu/kernels/lattice_half_cds.hpp"
@@ -152,6 +153,9 @@ BoxKernels const& BoxKernels::cuda() {
   refuse();
 }
 BoxStencilKernels const& BoxStencilKernels::cuda() {
+  refuse();
+}
+InclusionKernels const& InclusionKernels::cuda() {
   refuse();
 }
 LabelStencilKernels const& LabelStencilKernels::cuda() {
