@@ -37,7 +37,7 @@ struct InclusionView {
 class InclusionKernels {
 public:
   virtual ~InclusionKernels() = default;
-  /// Whether, among entries on the diagonal that are 1, a line or a plane of nodes apart, one is less than `ratio` of another.
+  /// Whether, of the entries on the diagonal of two neighbours along a direction, one is less than `ratio` of the other.
   virtual bool has_jump(Context& context, std::int64_t n, std::int64_t line, std::int64_t plane, float const* diagonal,
                         double ratio) const = 0;
   virtual bool has_jump(Context& context, std::int64_t n, std::int64_t line, std::int64_t plane, double const* diagonal,
@@ -126,12 +126,11 @@ template <class V>
                                                 double ratio, std::int64_t i) {
   auto const own = static_cast<double>(diagonal[i]);
   auto const jumps = [&](std::int64_t other) {
-    if (other >= n)
-      return false;
     auto const d = static_cast<double>(diagonal[other]);
     return d < ratio * own || own < ratio * d;
   };
-  return jumps(i + 1) || jumps(i + line) || jumps(i + plane);
+  return (i % line < line - 1 && jumps(i + 1)) || (i % plane < plane - line && jumps(i + line)) ||
+         (i < n - plane && jumps(i + plane));
 }
 
 /// Calls action(v, s, other) for the entries of a row that are not 0, with s = 13 + 9 dz + 3 dy + dx and the number of the other

@@ -23,9 +23,9 @@ using Numbers = std::vector<std::int32_t>;
 constexpr double strong = 0.01;
 /// What couples rows of a part to anything else is less than this share of their diagonal.
 constexpr double weak = 0.01;
-/// Multigrid alone takes a few iterations more where coefficients differ less: entries on the diagonal, of which those beside a
-/// jump may be from half of their cells.
-constexpr double jump = 1.0 / 2000;
+/// Multigrid alone takes few iterations more where coefficients differ by less than a factor of about 5000: of two neighbours on
+/// the diagonal, one may lie between four cells of each kind.
+constexpr double jump = 1.0 / 4000;
 /// Energies that are a smaller share of the diagonal are rounding.
 constexpr double rounding = 1e-13;
 constexpr std::size_t nodes_of_chunk = 256;
@@ -173,7 +173,7 @@ std::vector<Inclusions::Function> Inclusions::functions_of(Matrix const& a, Coun
     result.back().inside.push_back(found[i].number);
   }
   bool const has_layers = std::ssize(found) <= nodes[0] * nodes[1] * nodes[2] / most_with_layers;
-#pragma omp parallel for schedule(dynamic, 16)
+#pragma omp parallel for schedule(dynamic)
   for (std::size_t c = 0; c < result.size(); ++c) {
     result[c].support = result[c].inside;
     for (int layer = 0; layer < (has_layers ? layers : 0); ++layer)
@@ -193,7 +193,7 @@ std::vector<Inclusions::Function> Inclusions::functions_of(Matrix const& a, Coun
     });
     std::vector<double> entries(static_cast<std::size_t>(rows.size()));
     rows.download(std::span<double>(entries));
-#pragma omp parallel for schedule(dynamic, 16)
+#pragma omp parallel for schedule(dynamic)
     for (std::size_t c = begin; c < end; ++c)
       result[c].set_values(of_rows, entries, nodes);
   }

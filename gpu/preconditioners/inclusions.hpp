@@ -12,12 +12,12 @@
 namespace poisson {
 
 /// Inclusions of a matrix on a box: parts whose unknowns are coupled strongly to each other, and weakly to all others, as where k
-/// is a million times that around. Each gives an error that is nearly constant there and has next to no energy, which levels of
-/// multigrid lose as soon as their cells are as large as the part: cg needs some iterations for each. With e_c = 1 on part c and 0
-/// elsewhere,
+/// is a million times that around. Each gives an error that is nearly constant there and has next to no energy. Multigrid loses it
+/// on levels whose cells are larger than what parts the inclusion from another conductor, and cg needs some iterations for each.
+/// With functions e_c that are 1 on inclusion c and fall to 0 around it,
 ///   z += sum_c e_c (e_c^T r) / (e_c^T A e_c)
-/// beside the cycle takes them away (subspaces of inclusions: Vuik, Segal, Meijerink 1999; added to a preconditioner as the coarse
-/// space of Nicolaides 1987). It is symmetric, and positive semidefinite.
+/// beside the cycle takes these errors away: subspaces of inclusions (Vuik, Segal, Meijerink 1999), added to a preconditioner as
+/// the coarse space of Nicolaides (1987) is. The map is symmetric, and positive semidefinite.
 class Inclusions {
 public:
   /// Looks for them in a matrix on a box of these nodes, one by its diagonals in double (HalfCds) or by labels of its cells
