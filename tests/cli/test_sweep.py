@@ -117,6 +117,30 @@ def test_resume_does_only_what_is_missing(poisson):
     assert len(rows) == 8 and all(r["status"] == "converged" for r in rows)
 
 
+def test_overwrite_removes_what_earlier_cases_wrote_and_nothing_else(poisson):
+    # So many that several threads remove them. Values differ, so that no folder has the name of an earlier one.
+    def sweep(first):
+        config = poisson.write(CUBE + f"""
+sweep:
+  problem.coefficient: [{", ".join(str(first + i) for i in range(40))}]
+output: {{picture: false, report: false}}
+""")
+        poisson("sweep", config, "--output", "out", "--quiet", "--overwrite")
+        return {c.name for c in (poisson.directory / "out/cases").iterdir()}
+
+    earlier = sorted(sweep(1))
+    assert len(earlier) == 40
+    folder = poisson.directory / "out/cases"
+    (folder / earlier[7] / "notes.txt").write_text("mine")
+    (folder / "other").mkdir()
+    (folder / earlier[9] / "result.json").write_text("{")  # of nobody: its files are not known to be ours
+    after = sweep(100)
+    assert len(after) == 42 + 1
+    assert {c.name for c in (folder / earlier[7]).iterdir()} == {"notes.txt"}
+    assert "result.json" in {c.name for c in (folder / earlier[9]).iterdir()}
+    assert all(r["status"] == "converged" for r in table(poisson)) and len(table(poisson)) == 40
+
+
 def test_killed_and_resumed(poisson):
     text = SWEEP.replace("[8, 8, 8]]", "[8, 8, 8], [32, 32, 32], [33, 33, 33], [34, 34, 34]]")
     config = poisson.write(text)
