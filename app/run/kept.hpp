@@ -23,6 +23,7 @@ struct KeptSolution {
 struct Kept {
   std::map<std::optional<Backend>, BackendChoice> choices;  ///< by what a case asks for: devices are looked for once
   std::map<Backend, std::unique_ptr<Context>> contexts;     ///< null: not made yet
+  std::map<Backend, std::string> names;                     ///< of the contexts' devices; empty: not asked for yet
   std::optional<KeptSolution> solution;                     ///< of the last case; none unless it asked for its neighbour's
   std::unique_ptr<StoredMatrix> matrix{};                   ///< of the last case, with its preconditioner; null: none
 };

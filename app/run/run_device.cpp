@@ -14,6 +14,7 @@ RunDevice::RunDevice(std::optional<Backend> wanted, Team& team, RunLog& log, Kep
   BackendChoice const& choice = known->second;
   backend_ = choice.backend;
   kept_ = &kept.contexts[backend_];
+  name_ = &kept.names[backend_];
   // Creating a CUDA context takes a good part of a second: it happens while the matrix is made.
   if (*kept_ == nullptr)
     future_context_ = std::async(backend_ == Backend::cuda ? std::launch::async | std::launch::deferred : std::launch::deferred,
@@ -42,7 +43,9 @@ Context& RunDevice::context() {
     });
     context_ = kept_->get();
     context_->use_in_this_thread();  // another one may have made it
-    log_.record.device = context_->description().name;
+    if (name_->empty())              // its description asks for the memory that is free, too
+      *name_ = context_->description().name;
+    log_.record.device = *name_;
   }
   return *context_;
 }

@@ -30,6 +30,7 @@ private:
   RunLog& log_;
   Backend backend_{};
   std::unique_ptr<Context>* kept_ = nullptr;  ///< the context, or where it will be
+  std::string* name_ = nullptr;               ///< of the device, or where it will be
   std::future<std::unique_ptr<Context>> future_context_;
   Context* context_ = nullptr;  ///< null: nobody has asked for it
 };

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <utility>
 
 namespace poisson {
 
@@ -105,13 +106,18 @@ BoxSolution::OnPlaces BoxSolution::evaluated_on(ExpressionCode const& code, Plac
   result.code = Array<Instruction>(context_, std::span<Instruction const>(separated.outer));
   result.function.code = code_of(result.code);
   result.function.depth = stack_depth(separated.outer);
+  LowestFailure ignored(context_);  // the outer function may be finite where an inner one is not
   for (std::size_t d = 0; d < 3; ++d) {
-    Array<double> const coordinates(context_, std::span<double const>(places[d]));
+    Array<double> coordinates(context_, std::span<double const>(places[d]));
+    if (separated.inner[d].size() == 1) {  // the coordinate itself
+      result.at[d] = std::move(coordinates);
+      result.function.at[d] = result.at[d].data();
+      continue;
+    }
     Array<Instruction> const inner(context_, std::span<Instruction const>(separated.inner[d]));
     TensorGrid grid{{1, 1, 1}, {coordinates.data(), coordinates.data(), coordinates.data()}};  // of the others any will do
     grid.n[d] = coordinates.size();
     result.at[d] = Array<double>(context_, coordinates.size());
-    LowestFailure ignored(context_);  // the outer function may be finite where an inner one is not
     kernels_for<BoxElementKernels>(context_).evaluate(context_, code_of(inner), stack_depth(separated.inner[d]), grid,
                                                       ValueCheck::finite, result.at[d].data(), ignored.data());
     result.function.at[d] = result.at[d].data();

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <mutex>
 #include <sstream>
 
 namespace poisson {
@@ -13,7 +15,13 @@ namespace {
 
 __global__ void probe() {}
 
+/// All but the memory that is free. It does not change, and is asked for once: the driver looks all properties up anew each time.
 DeviceDescription describe(int device) {
+  static std::mutex mutex;
+  static std::map<int, DeviceDescription> known;
+  std::scoped_lock const lock(mutex);
+  if (auto const found = known.find(device); found != known.end())
+    return found->second;
   cudaDeviceProp properties{};
   POISSON_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
   DeviceDescription result;
@@ -26,6 +34,7 @@ DeviceDescription describe(int device) {
     auto const value = static_cast<unsigned char>(byte);
     result.uuid += {digits[value / 16], digits[value % 16]};
   }
+  known.emplace(device, result);
   return result;
 }
 
@@ -321,10 +330,13 @@ void CudaContext::release(void* pointer) noexcept {
 void CudaContext::return_freed_memory() {
   if (pool_ == nullptr)
     return;
-  std::size_t free = 0, total = 0;
-  POISSON_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  auto const kept = static_cast<std::uint64_t>(describe(index_).memory_total / share_when_idle);
+  std::uint64_t reserved = 0;
+  POISSON_CUDA_CHECK(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  if (reserved <= kept)
+    return;
   POISSON_CUDA_CHECK(cudaStreamSynchronize(stream_));
-  POISSON_CUDA_CHECK(cudaMemPoolTrimTo(pool_, total / share_when_idle));
+  POISSON_CUDA_CHECK(cudaMemPoolTrimTo(pool_, static_cast<std::size_t>(kept)));
 }
 
 void CudaContext::make_staging() {
