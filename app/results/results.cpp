@@ -75,7 +75,6 @@ ExitCode Results::finish_on_first(RunLog& log) {
   ResultRecord& record = log.record;
   directory_->ensure_writable();
   keep(directory_->failure());
-  record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
   if (config_.output.report)
     attempt([&](ResultsDirectory& directory) {
       record.files = directory.files();

@@ -52,7 +52,12 @@ DeviceDescription cpu_description() {
 void parallel_copy(void* to, void const* from, std::int64_t bytes) {
   constexpr std::int64_t chunk = std::int64_t{1} << 20;
   std::int64_t const chunks = (bytes + chunk - 1) / chunk;
-#pragma omp parallel for schedule(static) if (chunks > 2)
+  if (chunks <= 2) {  // a parallel region of one thread takes longer than a few bytes
+    if (bytes > 0)
+      std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    return;
+  }
+#pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < chunks; ++i)
     std::memcpy(static_cast<char*>(to) + i * chunk, static_cast<char const*>(from) + i * chunk,
                 static_cast<std::size_t>(std::min(chunk, bytes - i * chunk)));
