@@ -114,6 +114,9 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
   }
   if (solves)
     add("overwrite", po::bool_switch(&a.options.run.overwrite), "replace the results of an earlier run");
+  if (command == "run" || takes_system)
+    add("resume", po::bool_switch(&a.options.run.resume),
+        "go on from the checkpoint of a run that did not end (solver.checkpoint)");
   if (solves || command == "check") {
     add("threads", po::value(&a.options.run.threads)->value_name("N"), "CPU threads (default: all)");
     add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
@@ -155,6 +158,8 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     a.system.rhs = rhs;
   if (a.quiet && a.options.run.verbose)
     throw usage_error(command, "--quiet and --verbose contradict each other; give one of them");
+  if (a.options.run.resume && a.options.run.overwrite)
+    throw usage_error(command, "--resume and --overwrite do not go together; give one of them");
   if (map.count("threads") > 0 && (a.options.run.threads < 1 || a.options.run.threads > 4096))
     throw usage_error(command, "--threads must be between 1 and 4096, found " + std::to_string(a.options.run.threads));
   if (map.count("ranks") > 0 && (a.ranks < 1 || a.ranks > 1'000'000))
@@ -231,12 +236,20 @@ int code_after_output(int code) {
   return code == exit_done ? static_cast<int>(exit_environment) : code;
 }
 
+extern "C" void on_request(int) {
+  ask_for_checkpoint();
+}
+
 void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction request {};
+  request.sa_handler = on_request;
+  request.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &request, nullptr);
   struct sigaction hangup {};
   if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)  // nohup has it ignored
     sigaction(SIGHUP, &action, nullptr);

@@ -652,6 +652,7 @@ std::string fingerprint(RunConfig const& config) {
                    [](SweepAxis const& axis) { return axis.path == "backend"; }))
     identity.backend.reset();
   identity.sweep = {};
+  identity.checkpoint = {};
   auto const keep_name = [](std::string& file) { file = fs::path(file).filename().string(); };
   keep_name(identity.problem.mesh.file);
   for (std::string& file : identity.problem.mesh.image.files)
@@ -673,6 +674,14 @@ std::string fingerprint(RunConfig const& config) {
     if (!file.empty())
       hash.add_file(file);
   return hash.digits();
+}
+
+std::string problem_fingerprint(RunConfig const& config) {
+  RunConfig identity = config;
+  identity.sweep = {};
+  identity.output = {};
+  identity.analysis.clear();
+  return fingerprint(identity);
 }
 
 std::string mesh_text(RunConfig const& config) {

@@ -102,8 +102,10 @@ inline constexpr char const* stdin_name = "<stdin>";
 [[nodiscard]] RunConfig with_absolute_files(RunConfig config);
 
 /// A hash (64-bit FNV-1a, 16 hexadecimal digits) that identifies what a run computes: of the resolved configuration without
-/// output.directory, sweep and the directories of files, and of the content of the mesh file or of the system's files.
+/// output.directory, sweep, checkpoints and the directories of files, and of the content of the mesh file or of the system's files.
 [[nodiscard]] std::string fingerprint(RunConfig const& config);
+/// The same of what the solution depends on: without output and analyses.
+[[nodiscard]] std::string problem_fingerprint(RunConfig const& config);
 /// The keys of the mesh and its elements, as resolved_yaml writes them: runs with other texts have other meshes or other unknowns.
 [[nodiscard]] std::string mesh_text(RunConfig const& config);
 /// All that the matrix and what a solver makes of it may depend on: resolved_yaml without sources, the values of boundary

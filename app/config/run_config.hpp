@@ -386,6 +386,13 @@ struct SystemSpec {
   [[nodiscard]] std::string rhs_name() const { return rhs.empty() ? "ones" : rhs; }
 };
 
+/// When a run leaves its state on disk, from where it can go on.
+struct CheckpointSpec {
+  std::optional<double> every{};  ///< seconds
+  std::int64_t iterations = 0;    ///< of the solver; 0: any number
+  [[nodiscard]] bool is_asked() const { return every || iterations > 0; }
+};
+
 /// What the solver does where the configuration says nothing.
 [[nodiscard]] inline SolverOptions default_solver() {
   SolverOptions options;
@@ -405,6 +412,7 @@ struct RunConfig {
   std::optional<SystemSpec> system;  ///< replaces `problem`; problem, analysis, output.vtk and sweep are then unused
   MatrixOptions matrix;
   SolverOptions solver = default_solver();
+  CheckpointSpec checkpoint;
   std::optional<Backend> backend;  ///< no value: auto
   std::vector<AnalysisSpec> analysis;
   EffectiveSpec effective;

@@ -1,6 +1,14 @@
 #include "app/config/key_sections.hpp"
 
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace poisson::app::schema {
 namespace {
@@ -39,6 +47,37 @@ struct MethodChoice {
     return value.falls_back ? "auto" : std::string(name_of(value.method));
   }
   [[nodiscard]] Json json_schema() const { return {{"type", "string"}, {"enum", names()}}; }
+};
+
+/// A time in seconds, or with a unit.
+struct Duration {
+  static constexpr std::array<std::pair<std::string_view, double>, 3> units{{{"min", 60}, {"h", 3600}, {"s", 1}}};
+  Number seconds{0};
+
+  [[nodiscard]] static std::string allowed() { return "time above 0, such as 30 s, 10 min or 1.5 h; a number alone is in seconds"; }
+  void read(YamlNode const& node, std::string const& path, std::optional<double>& out) const {
+    for (auto const& [unit, length] : units) {
+      std::string_view text = node.text;
+      if (node.kind != YamlNode::Kind::scalar || !text.ends_with(unit))
+        continue;
+      text.remove_suffix(unit.size());
+      while (text.ends_with(' '))
+        text.remove_suffix(1);
+      double value = 0;
+      auto const [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (error != std::errc() || stop != text.data() + text.size())
+        continue;  // an expression, perhaps
+      if (!(value * length > 0) || !std::isfinite(value * length))
+        reject_value(node, path, allowed());
+      out = value * length;
+      return;
+    }
+    seconds.read(node, path, out.emplace());
+  }
+  [[nodiscard]] std::string write(std::optional<double> value) const { return value ? seconds.write(*value) : "null"; }
+  [[nodiscard]] Json json_schema() const {
+    return {{"anyOf", Json::array({seconds.json_schema(), Json{{"type", "string"}, {"pattern", "^[0-9.eE+-]+ *(s|min|h)$"}}})}};
+  }
 };
 
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
@@ -128,6 +167,15 @@ Keys<RunConfig> keys_of_solver() {
           "sweep at the solution of the case that the job ran before, if that has the same mesh and is nearer than 0."),
       key<RunConfig>("solver.max_iterations", Integer{0, unlimited}, POISSON_MEMBER(solver.max_iterations), "",
                      "The solver gives up after so many iterations."),
+      section<RunConfig>(
+          "solver.checkpoint",
+          "When the state of the solver is left in the results directory, so that --resume goes on from it. With one of "
+          "these keys also when the run is interrupted, and when it gets the signal SIGUSR1."),
+      key<RunConfig>("solver.checkpoint.every", Duration{}, POISSON_MEMBER(checkpoint.every), "s",
+                     "Time from one checkpoint to the next.")
+          .or_null("none after a time"),
+      key<RunConfig>("solver.checkpoint.iterations", Integer{0, unlimited}, POISSON_MEMBER(checkpoint.iterations), "",
+                     "Iterations from one checkpoint to the next, and some more to the end of a batch; 0: none after iterations."),
       section<RunConfig>("solver.multigrid", "Details of multigrid; the defaults are good."),
       key<RunConfig>("solver.multigrid.cycle", Choice<MultigridCycle>{}, POISSON_MEMBER(solver.multigrid.cycle), "",
                      "Visits of the coarser levels: v one; w two; f a v-cycle after the first, for bicgstab and gmres only."),

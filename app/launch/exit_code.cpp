@@ -20,6 +20,9 @@ namespace {
 std::atomic<int> interrupt_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
+std::atomic<bool> asks_for_checkpoint{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
 std::atomic<bool> exit_is_meant{false};
 std::atomic<Communicator*> ranks_of_now{nullptr};
 
@@ -86,6 +89,18 @@ void interrupt_by(int signal) noexcept {
 
 bool was_interrupted() noexcept {
   return interrupt_signal.load() != 0;
+}
+
+void ask_for_checkpoint() noexcept {
+  asks_for_checkpoint = true;
+}
+
+bool checkpoint_is_asked() noexcept {
+  return asks_for_checkpoint;
+}
+
+void forget_asked_checkpoint() noexcept {
+  asks_for_checkpoint = false;
 }
 
 ExitCode interrupted_code() noexcept {

@@ -19,6 +19,12 @@ void interrupt_by(int signal) noexcept;
 /// 130 for Ctrl-C (SIGINT), 143 for SIGTERM, 129 for SIGHUP; 130 without a signal.
 [[nodiscard]] ExitCode interrupted_code() noexcept;
 
+/// Requests a checkpoint of the run. Async-signal-safe.
+void ask_for_checkpoint() noexcept;
+/// Whether one was requested since the last call of forget_asked_checkpoint.
+[[nodiscard]] bool checkpoint_is_asked() noexcept;
+void forget_asked_checkpoint() noexcept;
+
 /// Ranks end by one code: one that had no signal takes that of the lowest rank that had one. Collective.
 void share_interrupt(Communicator& ranks);
 

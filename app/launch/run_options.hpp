@@ -11,6 +11,7 @@ namespace poisson::app {
 struct RunOptions {
   std::string path;  ///< of the configuration file; empty for a system from files
   bool overwrite = false;
+  bool resume = false;     ///< go on from the checkpoint of an earlier run, if there is one
   bool verbose = false;    ///< print the table of formats, in a sweep into the log of each case
   int threads = 0;         ///< 0: all that the process may use
   std::string command;     ///< the command line, for the record

@@ -135,6 +135,8 @@ std::string to_json(ResultRecord const& r) {
   });
   if (r.solver.initial == InitialGuess::neighbour)
     out["solver"]["neighbour"] = r.neighbour ? json(*r.neighbour) : json();
+  if (r.resumed)
+    out["solver"]["resumed"] = {{"iteration", r.resumed->iteration}, {"exact", r.resumed->exact}};
   if (r.corrections > 0)
     out["solver"].update({{"corrections", r.corrections}, {"correction_iterations", r.correction_iterations}});
   if (r.result.discretization_error >= 0)

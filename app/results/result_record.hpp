@@ -48,6 +48,12 @@ struct AdaptiveRecord {
 };
 
 /// The contents of result.json (docs/result_json.md); filled as the run proceeds. Times in seconds, sizes in bytes.
+/// From which checkpoint a solve went on.
+struct ResumedSolve {
+  std::int64_t iteration = 0;
+  bool exact = false;  ///< with its state; else iterations began anew at its x
+};
+
 struct ResultRecord {
   SolverStatus status = SolverStatus::interrupted;
   std::string reason;                 ///< why the status is not `converged`
@@ -74,6 +80,7 @@ struct ResultRecord {
   std::vector<std::pair<Stage, RankFigures>> seconds_of_ranks{};
   SolverOptions solver;
   std::optional<std::string> neighbour;  ///< the case at whose solution iterations began
+  std::optional<ResumedSolve> resumed;
   SolverResult result;
   double residual_true = std::numeric_limits<double>::quiet_NaN();
   double residual_scaled = std::numeric_limits<double>::quiet_NaN();  ///< ResidualNorms::scaled

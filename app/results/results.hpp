@@ -87,6 +87,9 @@ public:
     log.report(Stage::analysis, std::to_string(log.record.analysis.size()) + " of singular values");
   }
 
+  /// The path of the directory, on every rank. Collective.
+  [[nodiscard]] std::filesystem::path shared_path();
+
   /// Writes the record and prints the table of results. Then throws the first stored error, or returns the exit code: the same on
   /// all ranks. Collective.
   [[nodiscard]] ExitCode finish(RunLog& log);
@@ -97,8 +100,6 @@ private:
       failure_ = std::move(failure);
   }
   void keep_lack_of_memory() { keep(std::make_exception_ptr(OutOfMemoryError("out of memory while the results were written"))); }
-  /// The path of the directory, on every rank. Collective.
-  [[nodiscard]] std::filesystem::path shared_path();
   void gather_figures(ResultRecord& record) const;
   [[nodiscard]] ExitCode finish_on_first(RunLog& log);
 

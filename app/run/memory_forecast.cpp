@@ -610,7 +610,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   // Large arrays begin at huge pages, so that about half a page is between them; with a matrix in csr there are a dozen, unless
   // the mesh has no arrays.
   std::int64_t const between_arrays = csr && cpu && part.whole.mesh.lattices == 0 ? std::int64_t{6} << 20 : 0;
-  add("solve", kept + solver.host + (copies_rows ? part.csr : 0) + between_arrays);
+  std::int64_t const numbers = !part.is_whole && config.checkpoint.is_asked() ? 8 * n : 0;  // of rows, in a checkpoint
+  add("solve", kept + solver.host + (copies_rows ? part.csr : 0) + between_arrays + numbers);
   // The residual, and on the host the arrays by which the bandwidth is measured; or the low parts of x.
   bool const extended = config.solver.precision != Precision::double_ && config.solver.precision != Precision::automatic;
   std::int64_t const vectors = cpu ? 3 : extended ? 2 : 1;

@@ -15,6 +15,7 @@
 #include "app/run/adaptive.hpp"
 #include "app/run/analyse_run.hpp"
 #include "app/run/balance.hpp"
+#include "app/run/checkpoints.hpp"
 #include "app/run/effective_run.hpp"
 #include "app/run/kept.hpp"
 #include "app/run/memory_forecast.hpp"
@@ -182,11 +183,17 @@ std::string pure_neumann_note(double compatibility_defect) {
 
 }  // namespace
 
-ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console,
+ExitCode run_case(Configuration const& configuration, RunOptions const& given, Console& console,
                   InternalRunOptions const& internal) {
   RunConfig const& config = configuration.config();
   Team& team = internal.team;
   require_same_configuration(config, team);
+  EarlierRun earlier = find_earlier_run(config, given, internal.own_folder, team);
+  if (earlier.finished) {
+    tell_finished(config, console);
+    return *earlier.finished;
+  }
+  RunOptions const options = options_after(given, earlier);
   Kept of_this_run;
   Kept& kept = internal.kept != nullptr ? *internal.kept : of_this_run;
   std::future<void> const with_device =  // while libraries are loaded
@@ -205,6 +212,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   Results results(config, options, internal, outputs.names());
   RunLog log(config, options, console);
   ResultRecord& record = log.record;
+  Checkpoints checkpoints(config, options, std::move(earlier), results.shared_path(), team, log);
   record.clock.time(Stage::mesh, [&] {  // while a device starts
     record.fingerprint = fingerprint(config);
     team.together([&] { read_image_ahead(config.problem.mesh); });
@@ -249,6 +257,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   auto const solve_on = [&](RunConfig const& of_mesh, SolvedMesh* before) {
     auto solved = std::make_unique<SolvedMesh>(of_mesh, team, device, log);
     SystemSolver& solver = solved->solver;
+    solver.checkpoints = &checkpoints;
     std::optional<AssemblyPlan> expected;
     auto const forecast = [&, ranks_here = team.n_on_this_machine()](assembly::CheckedProblem const& problem) {
       if (adaptive)
@@ -439,7 +448,9 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   });
 
   write_configuration(configuration, results);
-  return results.finish(log);
+  ExitCode const code = results.finish(log);
+  checkpoints.end(code);
+  return code;
 }
 
 }  // namespace poisson::app

@@ -5,6 +5,7 @@
 #include "app/launch/same_configuration.hpp"
 #include "app/plan/box_structure.hpp"
 #include "app/results/results.hpp"
+#include "app/run/checkpoints.hpp"
 #include "app/run/null_space.hpp"
 #include "app/run/system_solver.hpp"
 #include "gpu/core/threads.hpp"
@@ -179,12 +180,14 @@ void write_solution(Results& results, RunLog& log, NullSpace const& null_space, 
   });
 }
 
-ExitCode finish(Results& results, RunLog& log, RunConfig const& config) {
+ExitCode finish(Results& results, RunLog& log, RunConfig const& config, Checkpoints& checkpoints) {
   results.attempt([&](ResultsDirectory& directory) {
     directory.try_write("resolved.yaml",
                         [&](fs::path const& path) { output::write_text_file(path, resolved_yaml(with_absolute_files(config))); });
   });
-  return results.finish(log);
+  ExitCode const code = results.finish(log);
+  checkpoints.end(code);
+  return code;
 }
 
 /// The first rank reads the files, and sends every rank its rows; it alone has the parts of the null space, and its defect.
@@ -209,19 +212,27 @@ SystemShare share_of_system(RunConfig const& config, Console& console, Team& tea
 
 }  // namespace
 
-ExitCode solve_system(Configuration const& configuration, RunOptions const& options, Console& console, Team& team) {
+ExitCode solve_system(Configuration const& configuration, RunOptions const& given, Console& console, Team& team) {
   RunConfig const& config = configuration.config();
   require_same_configuration(config, team);
   team.on_first([&] { require_files(*config.system); });
+  EarlierRun earlier = find_earlier_run(config, given, false, team);
+  if (earlier.finished) {
+    tell_finished(config, console);
+    return *earlier.finished;
+  }
+  RunOptions const options = options_after(given, earlier);
   InternalRunOptions internal;
   internal.team = team;
   Results results(config, options, internal, {"solution.mtx", "solution_low.mtx"});
   RunLog log(config, options, console);
+  Checkpoints checkpoints(config, options, std::move(earlier), results.shared_path(), team, log);
   Kept kept;
   team.together([&] { set_thread_count(options.threads); });
   RunDevice device(config.backend, team, log, kept);
   log.begin(config.system->matrix + team.on_ranks());
   SystemSolver solver(config, team, device, log);
+  solver.checkpoints = &checkpoints;
   ResultRecord& record = log.record;
   record.system = *config.system;
 
@@ -246,7 +257,7 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
     std::vector<double> all = whole(x.high), low = whole(x.low);
     write_solution(results, log, null_space, all, low);
   });
-  return finish(results, log, config);
+  return finish(results, log, config, checkpoints);
 }
 
 }  // namespace poisson::app

@@ -221,6 +221,15 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
   solver.monitor = [this, tolerance](std::int64_t iteration, double residual) {
     log_.console.progress(iteration, residual, tolerance);
   };
+  std::optional<Array<double>> from_checkpoint;
+  if (checkpoints != nullptr && checkpoints->are_used()) {
+    from_checkpoint = checkpoints->begin_solve(context, b.size(), row_numbers);
+    solver.checkpoints = checkpoints;
+  }
+  if (from_checkpoint) {
+    solver.initial = InitialGuess::neighbour;
+    solver.start = &*from_checkpoint;
+  }
   record.clock.time(Stage::solve, [&] { record.result = poisson::solve(a, b.on(context), x, x_low, solver); });
   record.result.bytes_per_iteration = sum_over(ranks, record.result.bytes_per_iteration);
   clear_interrupt();
@@ -256,6 +265,7 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
   solver_ = std::move(solver);
   solver_.setup_steps = nullptr;
   solver_.start = nullptr;
+  solver_.checkpoints = nullptr;
   record.device_peak_bytes = context.memory_peak();
   context.return_freed_memory();
   log_.report(Stage::solve, with_thousands(record.result.iterations) + " iterations on " + record.device + ": " +

@@ -3,6 +3,7 @@
 #include "app/config/run_config.hpp"
 #include "app/launch/team.hpp"
 #include "app/results/run_log.hpp"
+#include "app/run/checkpoints.hpp"
 #include "app/run/run_device.hpp"
 #include "app/run/shared_matrix.hpp"
 #include "gpu/core/field.hpp"
@@ -56,6 +57,9 @@ public:
   bool needs_any_method = false;
   /// The caller sets it to where iterations may begin, see SolverOptions. It is not used where it is of another size or context.
   Array<double> const* start = nullptr;
+
+  /// The caller sets it where the state of `solve` is to be left, or to go on from; null: nowhere. Not of other solves.
+  Checkpoints* checkpoints = nullptr;
 
   /// Solves A x = b. `constant_null_space`: the constant vector spans the null space of A. `row_numbers` makes
   /// NumberedRows::numbers.

@@ -98,6 +98,7 @@ Worker::Work CaseWorkers::work_of(std::size_t place) const {
       reset_host_peak();  // the figures of a case are its own
       RunOptions of_case = options_.run;
       of_case.overwrite = true;
+      of_case.resume = options_.resume;
       of_case.command = options_.command_of_case + " --case " + name_of_case(c) + " --overwrite" +
                         (of_case.threads > 0 ? " --threads=" + std::to_string(of_case.threads) : "");
       Console console(false, of_case.verbose);

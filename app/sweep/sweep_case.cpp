@@ -78,6 +78,7 @@ ExitCode run_known_case(Configuration const& configuration, NumberedCase found, 
   console.line(text + " on " + place_of_case());
   RunOptions case_options = options;
   case_options.overwrite = true;
+  case_options.resume = options.resume || !options.overwrite;
   InternalRunOptions internal;
   internal.team = team;
   internal.kept = kept;

@@ -58,6 +58,14 @@ public:
 
   IterationControl control() override { return scalars_.download().control; }
   void history(std::span<double> recent) override { scalars_.history(recent); }
+  // t and s~ are written before they are read, and so is v, unless no iteration follows.
+  void serialize(StateStream& state) override {
+    state.vector(system_.context, shadow_);
+    state.vector(system_.context, p_);
+    state.vector(system_.context, v_);
+    state.vector(system_.context, p_tilde_);
+    scalars_.serialize(state);
+  }
   bool may_restart() const override { return true; }
 
   std::string breakdown_reason() override {

@@ -63,6 +63,11 @@ public:
     return scalars_.download().control;
   }
   void history(std::span<double> recent) override { scalars_.history(recent); }
+  // q and z are written before they are read.
+  void serialize(StateStream& state) override {
+    state.vector(system_.context, p_);
+    scalars_.serialize(state);
+  }
   bool may_restart() const override { return false; }
 
   std::string breakdown_reason() override {

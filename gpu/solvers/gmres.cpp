@@ -56,6 +56,13 @@ public:
 
   IterationControl control() override { return scalars_.download().control; }
   void history(std::span<double> recent) override { scalars_.history(recent); }
+  void serialize(StateStream& state) override {
+    state.value(column_);
+    StateStream::require(column_ >= 0 && column_ < gmres_restart);
+    state.vector(system_.context, basis_, (column_ + 1) * n_);  // the others are not there yet
+    state.vector(system_.context, z_);
+    scalars_.serialize(state);
+  }
   bool may_restart() const override { return true; }
 
   std::string breakdown_reason() override {

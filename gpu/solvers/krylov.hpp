@@ -5,6 +5,7 @@
 #include "gpu/kernels/krylov.hpp"
 #include "gpu/preconditioners/preconditioner.hpp"
 #include "gpu/preconditioners/registry.hpp"
+#include "gpu/solvers/solver_state.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -81,6 +82,9 @@ public:
   [[nodiscard]] virtual IterationControl control() = 0;
   /// Relative residuals of the last iterations, history_capacity of them: that of iteration i at i % history_capacity.
   virtual void history(std::span<double> recent) = 0;
+  /// Writes what the next iteration needs besides x and r, or reads it in place of `begin`. To be called between two iterations,
+  /// after control() and history().
+  virtual void serialize(StateStream& state) = 0;
   /// Why the last cycle ended with CycleState::breakdown.
   [[nodiscard]] virtual std::string breakdown_reason() = 0;
   /// Whether a fresh cycle may get past a breakdown.
@@ -113,6 +117,12 @@ public:
     return host;
   }
   void history(std::span<double> recent) const { history_.download(recent); }
+  /// Without the history, which the host has.
+  void serialize(StateStream& state) {
+    state.value(host);
+    if (state.reads())
+      scalars_.upload(std::span<Scalars const>(&host, 1));
+  }
   [[nodiscard]] Scalars* data() { return scalars_.data(); }
   [[nodiscard]] std::int32_t const* stop() { return &scalars_.data()->control.stop; }
   [[nodiscard]] double* history() { return history_.data(); }

@@ -55,6 +55,12 @@ public:
 
   IterationControl control() override { return scalars_.download().control; }
   void history(std::span<double> recent) override { scalars_.history(recent); }
+  // u is written before it is read.
+  void serialize(StateStream& state) override {
+    for (Vector<T>* const vector : {&v_, &v_before_, &w_, &w_before_, &z_})
+      state.vector(system_.context, *vector);
+    scalars_.serialize(state);
+  }
   bool may_restart() const override { return scalars_.host.breakdown != MinresBreakdown::preconditioner; }
 
   std::string breakdown_reason() override {

@@ -175,6 +175,8 @@ public:
   [[nodiscard]] virtual std::optional<Outcome> end_cycle() = 0;
   /// Iterations of the cycle so far.
   [[nodiscard]] virtual std::int64_t iterations_of_cycle() const = 0;
+  /// Whether it goes on within a cycle, from a state that was left there.
+  [[nodiscard]] virtual bool is_in_cycle() const = 0;
 };
 
 /// Iterations of several methods at once, in lock step: method j takes counts[j] of them. On small systems they are launched as
@@ -234,7 +236,9 @@ std::vector<Outcome> run_together(std::span<Run<T>* const> runs, Context& contex
   std::vector<Outcome> outcomes(runs.size());
   std::vector<std::size_t> active(runs.size());
   std::iota(active.begin(), active.end(), std::size_t{0});
-  std::vector<bool> in_cycle(runs.size(), false);
+  std::vector<bool> in_cycle(runs.size());
+  for (std::size_t j = 0; j < runs.size(); ++j)
+    in_cycle[j] = runs[j]->is_in_cycle();
   LockStep<T> lock_step(context, may_be_graph);
   while (!active.empty()) {
     std::vector<KrylovMethod<T>*> methods;
@@ -316,6 +320,14 @@ public:
       weighted_b_norm_ = std::scalbn(weighted_norm(b.data()), -rhs_.exponent());
   }
 
+  /// Goes on from a state of the same system, of which the caller has read what it had added. `run` reads the rest.
+  void go_on_from(StateStream& state) {
+    serialize(state);
+    saved_ = &state;
+  }
+  /// What the caller adds to every state that is left.
+  void add_to_states(SolverCheckpoints::Write outside) { outside_ = std::move(outside); }
+
   /// Begins with the x that another call has come to, in its scale, which is the same. Overwrites x.
   void start_from(Vector<double> x) {
     if constexpr (std::is_same_v<X, double>)
@@ -396,6 +408,8 @@ public:
     std::vector<Run<T>*> runs;
     for (Solve* const solve : solves) {
       cycles.push_back(std::make_unique<Cycles<T>>(*solve, a, preconditioner.get()));
+      if (solve->saved_ != nullptr)
+        cycles.back()->go_on_from(*std::exchange(solve->saved_, nullptr));
       runs.push_back(cycles.back().get());
     }
     return run_together<T>(runs, first.context_,
@@ -415,6 +429,13 @@ public:
 
 private:
   VectorKernels<X> const& vectors() const { return kernels_for<VectorKernels<X>>(context_); }
+  void serialize(StateStream& state) {
+    state.vector(context_, x_);
+    state.vector(context_, r_);
+    state.value(norm_);
+    state.value(weighted_residual_);
+    state.value(bytes_);
+  }
   static double const* high(ConstPointer<X> v) {
     if constexpr (std::is_same_v<X, double>)
       return v;
@@ -591,8 +612,10 @@ private:
         return 0;
       if (any_of_ranks(options_.ranks, interrupt_requested())) {
         interrupted_ = true;
+        leave_state();
         return 0;
       }
+      leave_state();
       return std::min(batch_.next(control_.iteration), options_.max_iterations - control_.iteration);
     }
 
@@ -616,6 +639,13 @@ private:
     }
 
     std::int64_t iterations_of_cycle() const override { return control_.iteration - first_iteration_; }
+    bool is_in_cycle() const override { return in_cycle_; }
+
+    /// In place of begin_cycle and look_at_beginning.
+    void go_on_from(StateStream& state) {
+      serialize(state);
+      in_cycle_ = true;
+    }
 
     std::optional<Outcome> end_cycle() override {
       method_->finish();
@@ -686,6 +716,58 @@ private:
     }
 
   private:
+    void leave_state() {
+      SolverCheckpoints* const checkpoints = options_.checkpoints;
+      if (checkpoints == nullptr || !checkpoints->is_due(control_.iteration, interrupted_))
+        return;
+      checkpoints->save(
+          control_.iteration, result_.history.back(), [this](StateStream& stream) { write_solution(stream); },
+          [this](StateStream& state) {
+            solve_.outside_(state);
+            solve_.serialize(state);
+            serialize(state);
+          });
+    }
+    void serialize(StateStream& state) {
+      if constexpr (!same)
+        state.vector(solve_.context_, d_);
+      method_->serialize(state);
+      state.value(control_);
+      state.value(kept_.norm);
+      state.value(kept_.iteration);
+      bool has_x = kept_.x.size() > 0;
+      state.value(has_x);
+      if (has_x) {
+        if (kept_.x.size() != solve_.n_)
+          kept_.x = Vector<T>(solve_.context_, solve_.n_);
+        state.vector(solve_.context_, kept_.x);
+      }
+      for (double* const number : {&bytes_before_, &goal_, &trust_, &before_, &weighted_before_})
+        state.value(*number);
+      state.value(iterations_before_);
+      state.value(first_iteration_);
+      state.value(fresh_);
+    }
+    /// x, with what the cycle adds to it so far, in the caller's scale.
+    void write_solution(StateStream& stream) {
+      constexpr std::int64_t block = StateStream::block_bytes / std::int64_t{sizeof(double)};
+      Context& context = solve_.context_;
+      std::vector<double> x(static_cast<std::size_t>(std::min(block, solve_.n_))), d(same ? 0 : x.size());
+      for (std::int64_t first = 0; first < solve_.n_; first += block) {
+        auto const count = static_cast<std::size_t>(std::min(block, solve_.n_ - first));
+        auto const bytes = static_cast<std::int64_t>(count * sizeof(double));
+        context.download(x.data(), high(solve_.x_.data()) + first, bytes);
+        if constexpr (!same) {
+          context.download(d.data(), d_.data() + first, bytes);
+          for (std::size_t i = 0; i < count; ++i)
+            x[i] += d[i];
+        }
+        for (std::size_t i = 0; i < count; ++i)
+          x[i] = std::scalbn(x[i], solve_.rhs_.exponent());
+        stream.bytes(x.data(), static_cast<std::size_t>(bytes));
+      }
+    }
+
     [[nodiscard]] BatchSize batch_size(Preconditioner<T> const* preconditioner) const {
       std::int64_t const steps = preconditioner != nullptr ? preconditioner->dependent_steps() : 0;
       // The slowest rank decides for all.
@@ -713,6 +795,7 @@ private:
     double before_ = 0, weighted_before_ = 0;
     std::int64_t first_iteration_ = 0;
     bool interrupted_ = false;
+    bool in_cycle_ = false;  ///< from the beginning
   };
 
   [[nodiscard]] std::string reached() const {
@@ -798,7 +881,9 @@ private:
   double b_norm_ = 0;
   double weighted_residual_ = std::numeric_limits<double>::infinity();  ///< once norm_ has been small enough
   double weighted_b_norm_ = 0;
-  double bytes_;  ///< compulsory, of all iterations so far, also those of runs before this one
+  double bytes_;                  ///< compulsory, of all iterations so far, also those of runs before this one
+  StateStream* saved_ = nullptr;  ///< of which `run` reads the rest
+  SolverCheckpoints::Write outside_;
 };
 
 /// Returns the bytes of the vectors that live as long as the iterations beside the given b, those inside of the preconditioner
@@ -1045,11 +1130,15 @@ public:
                    : options_.tolerance < least_tolerance_of_double ? Precision::refined
                                                                     : Precision::double_) {
     result_.estimates = shared.estimates();
+    if (options_.checkpoints != nullptr)
+      saved_ = options_.checkpoints->saved();
+    if (saved_ != nullptr)
+      serialize(*saved_);
   }
 
   /// The first attempts of all, in lock step. All are of one SharedSetup.
   static void first_attempts(std::span<Attempts* const> all) {
-    std::vector<Outcome> const outcomes = attempt(all, all.front()->shared_.plan().front());
+    std::vector<Outcome> const outcomes = attempt(all, all.front()->shared_.plan()[all.front()->place_]);
     for (std::size_t j = 0; j < all.size(); ++j)
       all[j]->first_ = outcomes[j];
   }
@@ -1057,37 +1146,37 @@ public:
   /// The other attempts, if there are any. x and x_low get the solution and its low parts, if it has any.
   void finish(Array<double>& x, Array<double>& x_low) {
     std::vector<Trial> const& plan = shared_.plan();
-    std::vector<Trial> failed;
-    auto const has_failed = [&failed](Trial const& trial) {
-      return std::any_of(failed.begin(), failed.end(),
+    auto const has_failed = [this](Trial const& trial) {
+      return std::any_of(failed_.begin(), failed_.end(),
                          [&](Trial const& one) { return one.kind == trial.kind && one.method == trial.method; });
     };
-    SolverWay told;
-    double nearest = 0;
-    for (std::size_t i = 0; i < plan.size(); ++i) {
-      Outcome outcome = i == 0 ? first_ : attempt(plan[i]);
+    for (std::size_t const begun = place_; place_ < plan.size(); ++place_) {
+      std::size_t const i = place_;
+      Outcome outcome = i == begun ? first_ : attempt(plan[i]);
       if (outcome.status == SolverStatus::stagnated && options_.precision == Precision::automatic &&
           precision_ == Precision::double_ && result_.residual_recursive < progress_of_double) {
         precision_ = Precision::refined;
-        std::string const found = state("double precision got no further");
+        refined_after_ = state("double precision got no further");
         try {
           outcome = attempt(plan[i]);
-          result_.notes.push_back(found + "; went on as refined");
         } catch (OutOfMemoryError const& error) {  // what double has found counts
           if (!options_.ranks.get().is_alone())
             throw;
           precision_ = Precision::double_;
+          refined_after_.clear();
           outcome.reason += "; refined was not tried: " + std::string(error.what());
         }
       }
+      if (!refined_after_.empty())
+        result_.notes.push_back(std::exchange(refined_after_, "") + "; went on as refined");
       bool const ends = outcome.status == SolverStatus::converged || outcome.status == SolverStatus::interrupted ||
                         result_.iterations >= options_.max_iterations;
       // What one that got no nearer has to say is told by the way.
-      if (i == 0 || ends || residual_ <= progress * nearest) {
+      if (i == 0 || ends || residual_ <= progress * nearest_) {
         result_.status = outcome.status;
         result_.reason = outcome.reason;
-        told = static_cast<SolverWay const&>(result_);
-        nearest = residual_;
+        told_ = static_cast<SolverWay const&>(result_);
+        nearest_ = residual_;
       }
       // Where cg itself meets a negative curvature no other preconditioner helps.
       bool const indefinite = outcome.status == SolverStatus::breakdown && plan[i].method == Method::cg &&
@@ -1095,7 +1184,7 @@ public:
       if (ends)
         break;
       if (outcome.status != SolverStatus::max_iterations)
-        failed.push_back(plan[i]);
+        failed_.push_back(plan[i]);
       std::string const found =
           state("the preconditioner " + std::string(name_of(plan[i].kind)) +
                 (outcome.status == SolverStatus::max_iterations ? " took longer than expected" : " failed: " + outcome.reason));
@@ -1103,17 +1192,17 @@ public:
       while (next < plan.size() && ((indefinite && plan[next].method == plan[i].method) || has_failed(plan[next])))
         ++next;
       if (next == plan.size()) {
-        if (told.preconditioner != plan[i].kind || told.method != plan[i].method)
-          result_.notes.push_back(found + "; the solution is that of " + std::string(name_of(told.method)) + " with " +
-                                  std::string(name_of(told.preconditioner)));
+        if (told_.preconditioner != plan[i].kind || told_.method != plan[i].method)
+          result_.notes.push_back(found + "; the solution is that of " + std::string(name_of(told_.method)) + " with " +
+                                  std::string(name_of(told_.preconditioner)));
         break;
       }
       result_.notes.push_back(found + "; went on with " +
                               (plan[next].method != plan[i].method ? std::string(name_of(plan[next].method)) + " and " : "") +
                               std::string(name_of(plan[next].kind)));
-      i = next - 1;
+      place_ = next - 1;
     }
-    static_cast<SolverWay&>(result_) = std::move(told);
+    static_cast<SolverWay&>(result_) = std::move(told_);
     result_.precision = precision_;
     if (take_solution_) {
       take_solution_(x, x_low);
@@ -1166,6 +1255,8 @@ private:
       break;
     case Precision::mixed:
       of_begun = iterate(begun, extended, [&](std::span<Solve<DoubleDouble>* const> solves) {
+        if (begun.front()->in_extended_)  // where a saved state is of
+          return Solve<DoubleDouble>::run(solves, extended);
         std::vector<Outcome> result = Solve<DoubleDouble>::run(solves, in_double);
         std::vector<Solve<DoubleDouble>*> stalled;
         std::vector<std::size_t> of_stalled;
@@ -1173,6 +1264,7 @@ private:
           if (result[j].status == SolverStatus::stagnated || result[j].status == SolverStatus::breakdown ||
               result[j].status == SolverStatus::diverged) {
             begun[j]->result_.extended_from = begun[j]->result_.iterations;
+            begun[j]->in_extended_ = true;
             stalled.push_back(solves[j]);
             of_stalled.push_back(j);
           }
@@ -1195,6 +1287,7 @@ private:
 
   /// Makes the preconditioner where it is not there; returns why it cannot be.
   std::string prepare(Trial const& trial) {
+    in_extended_ = in_extended_ && saved_ != nullptr;
     now_ = options_;
     now_.preconditioner = trial.kind;
     now_.method = trial.method;
@@ -1208,6 +1301,7 @@ private:
   }
 
   Outcome not_begun(std::string const& why) {
+    saved_ = nullptr;
     if (result_.history.empty()) {
       result_.residual_recursive = 1;
       result_.history = {1};
@@ -1223,10 +1317,13 @@ private:
     for (Attempts* const one : all) {
       auto const solve = std::make_shared<Solve<X>>(a, one->b_, one->now_, one->shared_.setup(), one->a_, one->shared_.range(),
                                                     one->shared_.weights(), one->context_, one->result_);
+      solve->add_to_states([one](StateStream& state) { one->serialize(state); });
       solves.push_back(solve);
       pointers.push_back(solve.get());
     }
     auto const start = Clock::now();
+    for (Attempts* const one : all)
+      one->started_ = start;
     for (std::size_t j = 0; j < all.size(); ++j)
       all[j]->begin(*solves[j]);
     std::vector<Outcome> outcomes = cycles(std::span<Solve<X>* const>(pointers));
@@ -1246,7 +1343,11 @@ private:
   }
   template <class X>
   void begin(Solve<X>& solve) {
-    if (take_x_) {
+    if (saved_ != nullptr) {
+      result_.notes.resize(n_notes_);  // making the preconditioner once more is no news
+      now_.tolerance = tolerance_;
+      solve.go_on_from(*std::exchange(saved_, nullptr));
+    } else if (take_x_) {
       Vector<double> x = take_x_();
       take_solution_ = nullptr;  // frees what it holds
       take_x_ = nullptr;
@@ -1258,6 +1359,45 @@ private:
     } else if (now_.initial == InitialGuess::neighbour && now_.start != nullptr) {
       result_.began_at_start = solve.start_near(*now_.start);
     }
+  }
+
+  /// What all attempts so far have left, for the states of the one at hand; the first part of them.
+  void serialize(StateStream& state) {
+    double seconds = result_.seconds + (state.reads() ? 0 : seconds_since(started_));
+    tolerance_ = now_.tolerance;
+    n_notes_ = result_.notes.size();
+    state.value(place_);
+    StateStream::require(place_ < shared_.plan().size());
+    state.value(precision_);
+    state.value(in_extended_);
+    state.list(refined_after_);
+    state.list(failed_);
+    state.value(nearest_);
+    state.value(tolerance_);
+    state.value(n_notes_);
+    serialize(state, told_);
+    serialize(state, result_);
+    state.value(result_.status);
+    state.list(result_.reason);
+    state.texts(result_.notes);
+    for (double* const number : {&result_.discretization_error, &result_.algebraic_error, &result_.residual_recursive,
+                                 &result_.setup_seconds, &result_.bytes_per_iteration})
+      state.value(*number);
+    state.value(result_.began_at_start);
+    for (std::int64_t* const number : {&result_.iterations, &result_.cycles, &result_.extended_from})
+      state.value(*number);
+    state.list(result_.history);
+    state.value(seconds);
+    if (state.reads())
+      result_.seconds = seconds;
+  }
+  static void serialize(StateStream& state, SolverWay& way) {
+    state.value(way.preconditioner);
+    state.value(way.method);
+    state.value(way.shift);
+    state.value(way.ordering);
+    state.value(way.levels);
+    state.list(way.multigrid_levels);
   }
 
   /// What happened, and where the run stands.
@@ -1274,6 +1414,16 @@ private:
   SolverOptions now_;  ///< of the run at hand, without `automatic`
   SolverResult& result_;
   Precision precision_;
+  std::size_t place_ = 0;         ///< of the attempt at hand, in the plan
+  std::vector<Trial> failed_;     ///< before it
+  SolverWay told_;                ///< of the attempt that has come nearest
+  double nearest_ = 0;            ///< its residual
+  std::string refined_after_;     ///< what double precision has come to; empty unless this attempt goes on as refined
+  bool in_extended_ = false;      ///< `mixed` iterates in double-double
+  StateStream* saved_ = nullptr;  ///< to go on from; its first part is read
+  double tolerance_ = 0;          ///< of it
+  std::size_t n_notes_ = 0;       ///< of it
+  Clock::time_point started_ = Clock::now();
   Outcome first_;
   double residual_ = std::numeric_limits<double>::infinity();  ///< ||b - A x|| / ||b|| of the last run
   std::function<Vector<double>()> take_x_;
@@ -1364,6 +1514,11 @@ std::vector<SolverResult> solve_block(MultiPrecisionOperator const& a, std::span
   if (at_once < 1 || at_once > most_columns)
     throw InputError(std::to_string(at_once) + " right-hand sides at once are asked for, but 1 to " + std::to_string(most_columns) +
                      " are possible");
+  if (options.checkpoints != nullptr) {
+    SolverOptions without = options;
+    without.checkpoints = nullptr;
+    return solve_block(a, b, x, x_low, without, at_once);
+  }
   check_matrix(a, options);
   std::vector<SolverResult> results(b.size());
   std::vector<std::size_t> to_solve;

@@ -8,6 +8,7 @@
 #include "gpu/formats/format.hpp"
 #include "gpu/preconditioners/choice.hpp"
 #include "gpu/preconditioners/options.hpp"
+#include "gpu/solvers/solver_state.hpp"
 #include "gpu/solvers/true_residual.hpp"
 
 #include <cstdint>
@@ -112,6 +113,9 @@ struct SolverOptions {
   /// there: A is the object that it was made of, with the same entries, and options are the same but for tolerance, start, initial,
   /// monitor, setup_steps, and functions that provide the same. A outlives it, and so do `ranks`.
   KeptSetup* kept = nullptr;
+  /// Where `solve` leaves its state between batches of iterations, and goes on from one; null: nowhere, which costs nothing. It
+  /// outlives the call. solve_block takes none.
+  SolverCheckpoints* checkpoints = nullptr;
   /// The ranks that share the rows of A (formats/rank_matrix.hpp). They outlive the call.
   std::reference_wrapper<Communicator> ranks = alone();
 };
