@@ -105,7 +105,7 @@ def test_command_lines_of_a_page(folder, path):
             continue
         for size, small in SMALLER.items():
             command = command.replace(size, small)
-        if said is None and re.match(r"(?:mpirun -n \d+ )?poisson (?:run|sweep|solve|svd .*--output) ", command) and "--overwrite" not in command:
+        if said is None and re.match(r"(?:mpirun -n \d+ )?poisson (?:run|sweep|solve|svd .*--output) ", command) and not re.search(r"--overwrite|poisson run .*--resume", command):
             command = command.partition(" #")[0] + " --overwrite"  # examples of a page by themselves, one after another
         done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
         refused = said is not None and any(line.startswith("poisson: error: ") for line in said)
