@@ -26,7 +26,7 @@ std::string format_bytes(std::int64_t bytes) {
 }
 
 void require_memory(Context const& context, std::int64_t bytes, std::string const& what, std::string const& advice) {
-  constexpr std::int64_t small = 64 << 20;  // to ask a device takes some time, and an allocation tells it, too
+  constexpr std::int64_t small = 16 << 20;  // to ask a device takes some time, and an allocation tells it, without advice
   if (context.backend() == Backend::cpu || bytes <= small)
     return;
   std::int64_t const free = context.description().memory_free;

@@ -173,7 +173,7 @@ public:
   virtual void look() = 0;
   /// Nothing where another cycle is to follow.
   [[nodiscard]] virtual std::optional<Outcome> end_cycle() = 0;
-  /// Iterations of the cycle so far.
+  /// Iterations of the cycle so far; of one that goes on from a state those since.
   [[nodiscard]] virtual std::int64_t iterations_of_cycle() const = 0;
   /// Whether it goes on within a cycle, from a state that was left there.
   [[nodiscard]] virtual bool is_in_cycle() const = 0;
@@ -638,13 +638,14 @@ private:
         options_.monitor(control_.iteration, result_.history.back());
     }
 
-    std::int64_t iterations_of_cycle() const override { return control_.iteration - first_iteration_; }
+    std::int64_t iterations_of_cycle() const override { return control_.iteration - std::max(first_iteration_, gone_on_from_); }
     bool is_in_cycle() const override { return in_cycle_; }
 
     /// In place of begin_cycle and look_at_beginning.
     void go_on_from(StateStream& state) {
       serialize(state);
       in_cycle_ = true;
+      gone_on_from_ = control_.iteration;
     }
 
     std::optional<Outcome> end_cycle() override {
@@ -795,7 +796,8 @@ private:
     double before_ = 0, weighted_before_ = 0;
     std::int64_t first_iteration_ = 0;
     bool interrupted_ = false;
-    bool in_cycle_ = false;  ///< from the beginning
+    bool in_cycle_ = false;          ///< from the beginning
+    std::int64_t gone_on_from_ = 0;  ///< kernels have to run once before a graph is made of them: they may allocate
   };
 
   [[nodiscard]] std::string reached() const {

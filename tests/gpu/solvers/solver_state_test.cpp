@@ -142,6 +142,36 @@ TYPED_TEST(SolverState, GoesOnWithEqualBits) {
       }
 }
 
+// As another process does, where nothing has run before.
+TYPED_TEST(SolverState, GoesOnInAFreshContext) {
+  auto const csr = box27(40, 41, 42, false, 0.4);
+  auto const b = random_vector(csr->n_rows, 5);
+  for (auto const& method : Names<Method>::values) {
+    SCOPED_TRACE(method.name);
+    SolverOptions options;
+    options.method = method.value;
+    options.preconditioner = PreconditionerKind::jacobi;
+    options.tolerance = 1e-10;
+    auto const solved = [&](KeptStates& states, std::vector<double>& x) {
+      auto const fresh = make_context(TypeParam::backend);
+      auto const a = make_matrix(TypeParam::format, csr, *fresh);
+      options.checkpoints = &states;
+      x.assign(b.size(), 0);
+      return solve(*a, std::span<double const>(b), std::span<double>(x), options);
+    };
+    KeptStates whole;
+    std::vector<double> expected, x;
+    SolverResult const result = solved(whole, expected);
+    ASSERT_GE(result.iterations, 32);
+    for (State const& state : whole.states) {
+      SCOPED_TRACE("from iteration " + std::to_string(state.iteration));
+      KeptStates rest(&state);
+      expect_same(solved(rest, x), result);
+      EXPECT_EQ(x, expected);
+    }
+  }
+}
+
 TYPED_TEST(SolverState, OfANullSpaceAndLargeNumbers) {
   auto const csr = box27(9, 8, 10, true, 0.3);
   auto b = random_vector(csr->n_rows, 3);
