@@ -231,6 +231,10 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
     solver.start = &*from_checkpoint;
   }
   record.clock.time(Stage::solve, [&] { record.result = poisson::solve(a, b.on(context), x, x_low, solver); });
+  if (from_checkpoint && !record.result.began_at_start) {
+    record.resumed.reset();
+    log_.warn("the saved solution leaves a larger residual than 0 does: iterations began anew");
+  }
   record.result.bytes_per_iteration = sum_over(ranks, record.result.bytes_per_iteration);
   clear_interrupt();
   log_.console.end_progress();
