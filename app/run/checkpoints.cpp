@@ -65,6 +65,7 @@ std::string damage_of_pieces(fs::path const& folder, CheckpointManifest const& m
 
 EarlierRun find_earlier_run(RunConfig const& config, RunOptions const& options, bool own_folder, Team& team) {
   EarlierRun result;
+  result.is_asked_for = options.resume && !own_folder;
   fs::path const results = config.output.directory, folder = results / checkpoint_folder;
   std::string found;
   team.on_first([&] {
@@ -148,10 +149,9 @@ RunOptions options_after(RunOptions options, EarlierRun const& earlier) {
   return options;
 }
 
-Checkpoints::Checkpoints(RunConfig const& config, RunOptions const& options, EarlierRun earlier, fs::path const& results,
-                         Team& team, RunLog& log)
+Checkpoints::Checkpoints(RunConfig const& config, EarlierRun earlier, fs::path const& results, Team& team, RunLog& log)
     : config_(config), team_(team), log_(log), folder_(results / checkpoint_folder), earlier_(std::move(earlier.checkpoint)) {
-  if (options.resume && !earlier_)
+  if (earlier.is_asked_for && !earlier_)
     log.console.line("no checkpoint in '" + results.string() + "': the run begins at its beginning");
   for (std::string const& damage : earlier.damaged)
     log.warn("a checkpoint is damaged, and not used: " + damage);

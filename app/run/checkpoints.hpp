@@ -21,6 +21,7 @@ namespace poisson::app {
 /// What the results directory holds of earlier runs, for `--resume`.
 struct EarlierRun {
   std::optional<ExitCode> finished;              ///< the same run has ended there, with this code; nothing is to be done
+  bool is_asked_for = false;                     ///< --resume is about this run, not about a sweep of it
   bool goes_on = false;                          ///< what is there is of this run, which replaces it
   std::optional<CheckpointManifest> checkpoint;  ///< to go on from
   std::vector<std::string> damaged;              ///< what is wrong with checkpoints that are newer than that one
@@ -41,8 +42,7 @@ void tell_finished(RunConfig const& config, Console& console);
 class Checkpoints final : public SolverCheckpoints {
 public:
   /// Removes what is not to go on from. `results`: the results directory, which is locked. The references outlive this.
-  Checkpoints(RunConfig const& config, RunOptions const& options, EarlierRun earlier, std::filesystem::path const& results,
-              Team& team, RunLog& log);
+  Checkpoints(RunConfig const& config, EarlierRun earlier, std::filesystem::path const& results, Team& team, RunLog& log);
 
   /// Whether any are asked for, or there is one to go on from.
   [[nodiscard]] bool are_used() const { return config_.checkpoint.is_asked() || earlier_.has_value(); }

@@ -212,7 +212,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
   Results results(config, options, internal, outputs.names());
   RunLog log(config, options, console);
   ResultRecord& record = log.record;
-  Checkpoints checkpoints(config, options, std::move(earlier), results.shared_path(), team, log);
+  Checkpoints checkpoints(config, std::move(earlier), results.shared_path(), team, log);
   record.clock.time(Stage::mesh, [&] {  // while a device starts
     record.fingerprint = fingerprint(config);
     team.together([&] { read_image_ahead(config.problem.mesh); });

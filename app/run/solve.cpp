@@ -226,7 +226,7 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& give
   internal.team = team;
   Results results(config, options, internal, {"solution.mtx", "solution_low.mtx"});
   RunLog log(config, options, console);
-  Checkpoints checkpoints(config, options, std::move(earlier), results.shared_path(), team, log);
+  Checkpoints checkpoints(config, std::move(earlier), results.shared_path(), team, log);
   Kept kept;
   team.together([&] { set_thread_count(options.threads); });
   RunDevice device(config.backend, team, log, kept);
