@@ -3,6 +3,7 @@
 #include "app/config/config_keys.hpp"
 #include "app/config/effective.hpp"
 #include "app/config/parameters.hpp"
+#include "app/io/hash.hpp"
 #include "assembly/expression/expression.hpp"
 #include "assembly/image/image_file.hpp"
 #include "gpu/core/input_file.hpp"
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -85,71 +85,39 @@ std::string read_stdin() {
   return text;
 }
 
-/// 64-bit FNV-1a.
-class Hash {
-public:
-  void add(char byte) {
-    value_ ^= static_cast<unsigned char>(byte);
-    value_ *= 0x100000001b3u;
-  }
-  void add_text(std::string const& text) {
-    for (char const byte : text)
-      add(byte);
-  }
-  void add_file(std::string const& path) {
-    std::error_code error;  // whoever reads it says what is wrong
-    auto const size = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
-    if (!error && size > large)
-      add_text(digits_of_large(path, size));
-    else
-      for_blocks(path, [this](std::span<char const> block) {
-        for (char const byte : block)
-          add(byte);
-      });
-  }
-  [[nodiscard]] std::string digits() const {
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value_));
-    return text;
-  }
+template <class Action>
+void for_blocks(std::string const& path, Action const& action) {
+  std::ifstream file = open_regular_file(path, std::ios::binary);
+  for (std::vector<char> block(1 << 16); file.read(block.data(), std::ssize(block)), file.gcount() > 0;)
+    action(std::span<char const>(block.data(), static_cast<std::size_t>(file.gcount())));
+}
 
-private:
-  static constexpr std::uintmax_t large = 1 << 22;
-
-  template <class Action>
-  static void for_blocks(std::string const& path, Action const& action) {
-    std::ifstream file = open_regular_file(path, std::ios::binary);
-    for (std::vector<char> block(1 << 16); file.read(block.data(), std::ssize(block)), file.gcount() > 0;)
-      action(std::span<char const>(block.data(), static_cast<std::size_t>(file.gcount())));
+/// The hash of a large file, by words. It is kept for the other cases of a sweep.
+std::string digits_of_large(std::string const& path, std::uintmax_t size) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known;
+  std::error_code error;
+  std::string const key =
+      path + '\n' + std::to_string(size) + ' ' + std::to_string(fs::last_write_time(path, error).time_since_epoch().count());
+  std::scoped_lock const lock(mutex);
+  std::string& digits = known[key];
+  if (digits.empty()) {
+    Hash hash;
+    for_blocks(path, [&](std::span<char const> block) { hash.add_words(block); });
+    digits = hash.digits();
   }
-  /// Of a large file: by words of eight bytes, which takes an eighth of the time. It is kept for the other cases of a sweep.
-  static std::string digits_of_large(std::string const& path, std::uintmax_t size) {
-    static std::mutex mutex;
-    static std::map<std::string, std::string> known;
-    std::error_code error;
-    std::string const key =
-        path + '\n' + std::to_string(size) + ' ' + std::to_string(fs::last_write_time(path, error).time_since_epoch().count());
-    std::scoped_lock const lock(mutex);
-    std::string& digits = known[key];
-    if (digits.empty()) {
-      Hash hash;
-      for_blocks(path, [&](std::span<char const> block) {
-        std::size_t const words = block.size() / sizeof(std::uint64_t);
-        for (std::size_t i = 0; i < words; ++i) {
-          std::uint64_t word = 0;
-          std::memcpy(&word, block.data() + i * sizeof word, sizeof word);
-          hash.value_ = std::rotl((hash.value_ ^ word) * 0x100000001b3u, 23);  // so that the highest bits reach the lowest
-        }
-        for (char const byte : block.subspan(words * sizeof(std::uint64_t)))
-          hash.add(byte);
-      });
-      digits = hash.digits();
-    }
-    return digits;
-  }
+  return digits;
+}
 
-  std::uint64_t value_ = 0xcbf29ce484222325u;
-};
+void add_file(Hash& hash, std::string const& path) {
+  constexpr std::uintmax_t large = 1 << 22;
+  std::error_code error;  // whoever reads it says what is wrong
+  auto const size = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
+  if (!error && size > large)
+    hash.add_text(digits_of_large(path, size));
+  else
+    for_blocks(path, [&](std::span<char const> block) { hash.add_text({block.data(), block.size()}); });
+}
 
 /// A hash of names, types and allowed values: of a schema without its descriptions.
 std::string version_of(schema::Json const& schema) {
@@ -672,7 +640,7 @@ std::string fingerprint(RunConfig const& config) {
     files = {config.system->matrix, config.system->rhs};
   for (auto const& file : files)  // an edited file is another problem
     if (!file.empty())
-      hash.add_file(file);
+      add_file(hash, file);
   return hash.digits();
 }
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <string_view>
 #include <system_error>
@@ -42,29 +41,12 @@ std::int64_t number_of_name(std::string const& name) {
 }
 
 std::string checksum_of(std::string const& text) {
-  Checksum checksum;
-  checksum.add(text);
+  Hash checksum;
+  checksum.add_words(text);
   return checksum.digits();
 }
 
 }  // namespace
-
-void Checksum::add(std::span<char const> block) {
-  while (!block.empty()) {
-    std::uint64_t word = 0;
-    std::size_t const n = std::min(block.size(), sizeof word);
-    std::memcpy(&word, block.data(), n);
-    value_ = (value_ ^ word) * 0x9e3779b97f4a7c15u;  // odd, so that no two words give the same
-    value_ ^= value_ >> 32;
-    block = block.subspan(n);
-  }
-}
-
-std::string Checksum::digits() const {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value_));
-  return text;
-}
 
 std::string CheckpointManifest::text() const {
   Json list = Json::array();
@@ -147,10 +129,10 @@ std::string damage_of(fs::path const& piece, CheckpointPiece const& expected) {
   std::ifstream file = open_regular_file(piece, std::ios::binary);
   if (!file)
     return name + " is missing";
-  Checksum checksum;
+  Hash checksum;
   std::int64_t bytes = 0;
   for (std::vector<char> block(block_size); file.read(block.data(), std::ssize(block)), file.gcount() > 0; bytes += file.gcount())
-    checksum.add(std::span<char const>(block.data(), static_cast<std::size_t>(file.gcount())));
+    checksum.add_words(std::span<char const>(block.data(), static_cast<std::size_t>(file.gcount())));
   if (bytes != expected.bytes)
     return name + " has " + std::to_string(bytes) + " bytes in place of " + std::to_string(expected.bytes);
   return checksum.digits() != expected.checksum ? name + " has another checksum" : "";
@@ -185,7 +167,7 @@ void PieceWriter::write(char const* data, std::size_t n) {
 
 void PieceWriter::flush() {
   std::span<char const> const block(block_.data(), std::exchange(filled_, 0));
-  checksum_.add(block);
+  checksum_.add_words(block);
   file_.write({block.data(), block.size()});
   piece_.bytes += std::ssize(block);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/io/hash.hpp"
 #include "gpu/solvers/solver_state.hpp"
 #include "output/files/atomic_file.hpp"
 
@@ -17,17 +18,6 @@ namespace poisson::app {
 /// checkpoint_N_rank_R.bin, and checkpoint_N.json, which has the sizes and checksums of the pieces. That is written last, so a
 /// checkpoint is complete or not there. N counts up.
 inline constexpr char const* checkpoint_folder = "checkpoint";
-
-/// A hash of 64 bits of a row of bytes, by words of eight, so that it takes less time than the disk. Every changed word changes it.
-class Checksum {
-public:
-  /// All blocks but the last one have a multiple of 8 bytes.
-  void add(std::span<char const> block);
-  [[nodiscard]] std::string digits() const;
-
-private:
-  std::uint64_t value_ = 0xcbf29ce484222325u;
-};
 
 struct CheckpointPiece {
   std::int64_t rows = 0, bytes = 0;
@@ -80,7 +70,7 @@ private:
   output::AtomicFile file_;
   std::vector<char> block_;
   std::size_t filled_ = 0;
-  Checksum checksum_;
+  Hash checksum_;
   CheckpointPiece piece_;
 };
 

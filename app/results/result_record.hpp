@@ -47,13 +47,13 @@ struct AdaptiveRecord {
   std::vector<AdaptiveCycle> cycles;
 };
 
-/// The contents of result.json (docs/result_json.md); filled as the run proceeds. Times in seconds, sizes in bytes.
 /// From which checkpoint a solve went on.
 struct ResumedSolve {
   std::int64_t iteration = 0;
   bool exact = false;  ///< with its state; else iterations began anew at its x
 };
 
+/// The contents of result.json (docs/result_json.md); filled as the run proceeds. Times in seconds, sizes in bytes.
 struct ResultRecord {
   SolverStatus status = SolverStatus::interrupted;
   std::string reason;                 ///< why the status is not `converged`

@@ -11,7 +11,8 @@ namespace poisson {
 [[nodiscard]] std::string format_bytes(std::int64_t bytes);
 
 /// Throws OutOfMemoryError when the context's device has less free memory than `bytes`: "`what` needs ... ; ... are free;
-/// `advice`". Does not look on the host, where the system decides, nor for 64 MiB or less: an allocation tells that, too.
+/// `advice`". Does not look on the host, where the system decides, nor for 16 MiB or less: an allocation tells that, without
+/// advice.
 void require_memory(Context const& context, std::int64_t bytes, std::string const& what, std::string const& advice);
 
 /// Bytes of memory that the process holds now, its code and that of its libraries included; 0 where the system does not tell.

@@ -23,9 +23,6 @@ using Numbers = std::vector<std::int32_t>;
 constexpr double strong = 0.01;
 /// What couples rows of a part to anything else is less than this share of their diagonal.
 constexpr double weak = 0.01;
-/// Multigrid alone takes few iterations more where coefficients differ by less than a factor of about 5000: of two neighbours on
-/// the diagonal, one may lie between four cells of each kind.
-constexpr double jump = 1.0 / 4000;
 /// Energies that are a smaller share of the diagonal are rounding.
 constexpr double rounding = 1e-13;
 constexpr std::size_t nodes_of_chunk = 256;
@@ -35,14 +32,10 @@ constexpr int layers = 2, steps = 8;
 constexpr std::int64_t most_with_layers = 100;
 /// And there are none where they have more than this share: their functions would be one more multigrid.
 constexpr std::int64_t most = 4;
+/// Larger ones are left to cg: there cannot be many, and what it takes to make their functions would show.
+constexpr std::size_t most_of_one = std::size_t{1} << 17;
 /// Rows that are brought to the host at once.
 constexpr std::size_t rows_at_once = std::size_t{1} << 20;
-
-template <class V>
-bool has_jump(Context& context, Counts const& nodes, Array<V> const& diagonal) {
-  return kernels_for<InclusionKernels>(context).has_jump(context, diagonal.size(), nodes[0], nodes[0] * nodes[1], diagonal.data(),
-                                                         jump);
-}
 
 /// Calls pass(slab) for all planes.
 template <class Pass>
@@ -71,7 +64,7 @@ void for_slabs(Matrix const& a, Counts const& nodes, Pass const& pass) {
 
 }  // namespace
 
-/// The nodes of all inclusions, those of one after those of another; empty where there are none, or too many.
+/// The nodes of all inclusions, those of one after those of another, ascending; empty where there are none, or too many.
 std::vector<Inclusions::Node> Inclusions::find_nodes(Matrix const& a, Counts const& nodes) {
   Context& context = a.context();
   auto const& kernels = kernels_for<InclusionKernels>(context);
@@ -127,7 +120,7 @@ struct Inclusions::Function {
   std::vector<double> values;
   double inverse_energy = 0;
 
-  /// Makes the values from the rows of the nodes of the support; 27 entries each, of `count` nodes in `of_rows`.
+  /// Makes the values from the rows of the nodes of the support; 27 entries each, for the nodes `of_rows`.
   void set_values(Numbers const& of_rows, std::vector<double> const& entries, Counts const& nodes) {
     std::size_t const n = support.size();
     std::vector<std::array<std::size_t, 27>> columns(n);
@@ -172,6 +165,7 @@ std::vector<Inclusions::Function> Inclusions::functions_of(Matrix const& a, Coun
       result.emplace_back();
     result.back().inside.push_back(found[i].number);
   }
+  std::erase_if(result, [](Function const& function) { return function.inside.size() > most_of_one; });
   bool const has_layers = std::ssize(found) <= nodes[0] * nodes[1] * nodes[2] / most_with_layers;
 #pragma omp parallel for schedule(dynamic)
   for (std::size_t c = 0; c < result.size(); ++c) {
@@ -199,13 +193,6 @@ std::vector<Inclusions::Function> Inclusions::functions_of(Matrix const& a, Coun
   }
   std::erase_if(result, [](Function const& function) { return function.inverse_energy == 0; });
   return result;
-}
-
-bool Inclusions::may_be_there(Context& context, Counts const& nodes, Array<float> const& diagonal) {
-  return has_jump(context, nodes, diagonal);
-}
-bool Inclusions::may_be_there(Context& context, Counts const& nodes, Array<double> const& diagonal) {
-  return has_jump(context, nodes, diagonal);
 }
 
 std::unique_ptr<Inclusions> Inclusions::find(Matrix const& a, Counts const& nodes) {

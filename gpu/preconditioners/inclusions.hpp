@@ -2,6 +2,7 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/inclusions.hpp"
 
 #include <array>
@@ -21,12 +22,16 @@ namespace poisson {
 class Inclusions {
 public:
   /// Looks for them in a matrix on a box of these nodes, one by its diagonals in double (HalfCds) or by labels of its cells
-  /// (LabelOperator). Null where there are none, or where most nodes would be of one. It takes 5 bytes a row meanwhile, and of a
-  /// LabelOperator the diagonals of a slab. Throws OutOfMemoryError.
+  /// (LabelOperator). Null where there are none, or where more than a quarter of the nodes would be of one; those of more than
+  /// 131 072 nodes are left out. It takes 5 bytes a row meanwhile, of a LabelOperator the diagonals of a slab, and then 216 bytes
+  /// for each node of a function, of a million nodes or a little more at once, here and on the host. Throws OutOfMemoryError.
   [[nodiscard]] static std::unique_ptr<Inclusions> find(Matrix const& a, std::array<std::int64_t, 3> const& nodes);
   /// Whether entries on the diagonal, in the memory of `context`, tell of coefficients that differ enough for `find`.
-  [[nodiscard]] static bool may_be_there(Context& context, std::array<std::int64_t, 3> const& nodes, Array<float> const& diagonal);
-  [[nodiscard]] static bool may_be_there(Context& context, std::array<std::int64_t, 3> const& nodes, Array<double> const& diagonal);
+  template <class V>
+  [[nodiscard]] static bool may_be_there(Context& context, std::array<std::int64_t, 3> const& nodes, Array<V> const& diagonal) {
+    return kernels_for<InclusionKernels>(context).has_jump(context, diagonal.size(), nodes[0], nodes[0] * nodes[1], diagonal.data(),
+                                                           jump);
+  }
 
   /// z += the above, unless *stop is set. Pointers are in the backend's memory.
   void add(double const* r, double* z, std::int32_t const* stop) const { kernels_.add(context_, view_, r, z, stop); }
@@ -34,6 +39,9 @@ public:
   [[nodiscard]] std::int64_t bytes_moved() const { return 48 * nodes_.size(); }  ///< by `add`
 
 private:
+  /// Multigrid alone takes few iterations more where coefficients differ by less than a factor of about 5000: of two neighbours on
+  /// the diagonal, one may lie between four cells of each kind.
+  static constexpr double jump = 1.0 / 4000;
   struct Function;
   struct Node {
     std::int32_t number, root;

@@ -125,7 +125,8 @@ TYPED_TEST(InclusionTest, PartsThatTouchNoGivenValueAreFound) {
   EXPECT_EQ(count({.parts = three, .k_around = {1e6, 1e6, 1e6}, .k_inside = {1, 1, 1}}), 0);
   EXPECT_EQ(count({.parts = three, .k_inside = {5, 5, 5}}), 0);
   EXPECT_EQ(count({.parts = {}}), 0);
-  EXPECT_EQ(count({.cells = {6, 6, 6}, .parts = {{{1, 0, 0}, {5, 6, 6}}}}), 0);  // most nodes
+  EXPECT_EQ(count({.cells = {6, 6, 6}, .parts = {{{1, 0, 0}, {5, 6, 6}}}}), 0);                                      // most nodes
+  EXPECT_EQ(count({.cells = {90, 90, 90}, .parts = {{{5, 5, 5}, {56, 56, 56}}, {{70, 70, 70}, {72, 73, 74}}}}), 1);  // one is large
   EXPECT_EQ(count({.parts = three, .k_around = {1, 2, 3}, .k_inside = {1e7, 2e6, 3e7}, .cell = {1, 1.5, 0.8}}), 3);
 }
 
