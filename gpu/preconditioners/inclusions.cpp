@@ -20,18 +20,18 @@ using Numbers = std::vector<std::int32_t>;
 
 /// Couplings of one part are more than this share of sqrt(a_ii a_jj), those between two parts less. In cubes of one k the weakest
 /// one, of two opposite vertices, is 0.09; that to a node with 4000 times the coefficient is 0.002.
-constexpr double strong = 0.01;
+constexpr double strong_coupling = 0.01;
 /// What couples rows of a part to anything else is less than this share of their diagonal.
-constexpr double weak = 0.01;
+constexpr double weak_coupling = 0.01;
 /// Energies that are a smaller share of the diagonal are rounding.
-constexpr double rounding = 1e-13;
+constexpr double rounding_of_energy = 1e-13;
 constexpr std::size_t nodes_of_chunk = 256;
 /// e_c falls to 0 over so many layers of nodes around the inclusion, by so many steps of Jacobi's method.
-constexpr int layers = 2, steps = 8;
+constexpr int layers_around = 2, steps_of_jacobi = 8;
 /// It does where inclusions have not more than this share of all nodes.
 constexpr std::int64_t most_with_layers = 100;
 /// And there are none where they have more than this share: their functions would be one more multigrid.
-constexpr std::int64_t most = 4;
+constexpr std::int64_t share_of_inclusions = 4;
 /// Larger ones are left to cg: there cannot be many, and what it takes to make their functions would show.
 constexpr std::size_t most_of_one = std::size_t{1} << 17;
 /// Rows that are brought to the host at once.
@@ -71,13 +71,14 @@ std::vector<Inclusions::Node> Inclusions::find_nodes(Matrix const& a, Counts con
   std::int64_t const n = nodes[0] * nodes[1] * nodes[2];
   Array<std::int32_t> root(context, n);
   kernels.begin(context, n, root.data());
-  for_slabs(a, nodes, [&](BoxSlab const& slab) { kernels.join(context, slab, strong, root.data()); });
+  for_slabs(a, nodes, [&](BoxSlab const& slab) { kernels.join(context, slab, strong_coupling, root.data()); });
   kernels.find_roots(context, n, root.data());
   Array<std::uint8_t> anchored(context, n);
   anchored.set_zero();
-  for_slabs(a, nodes, [&](BoxSlab const& slab) { kernels.mark_anchored(context, slab, weak, root.data(), anchored.data()); });
+  for_slabs(a, nodes,
+            [&](BoxSlab const& slab) { kernels.mark_anchored(context, slab, weak_coupling, root.data(), anchored.data()); });
   std::int64_t const count = kernels.collect(context, n, root.data(), anchored.data(), 0, nullptr);
-  if (count == 0 || count > n / most)
+  if (count == 0 || count > n / share_of_inclusions)
     return {};
   Array<std::int32_t> list(context, 2 * count);
   static_cast<void>(kernels.collect(context, n, root.data(), anchored.data(), count, list.data()));
@@ -141,7 +142,7 @@ struct Inclusions::Function {
       return sum;
     };
     std::vector<double> changes(n);
-    for (int step = 0; step < (support.size() > inside.size() ? steps : 0); ++step) {
+    for (int step = 0; step < (support.size() > inside.size() ? steps_of_jacobi : 0); ++step) {
       for (std::size_t i = 0; i < n; ++i)
         changes[i] = 2.0 / 3 * product(i) / rows[i][13];
       for (std::size_t i = 0; i < n; ++i)
@@ -153,7 +154,7 @@ struct Inclusions::Function {
       diagonal += values[i] * values[i] * rows[i][13];
     }
     values.pop_back();
-    inverse_energy = energy > rounding * diagonal ? 1 / energy : 0;
+    inverse_energy = energy > rounding_of_energy * diagonal ? 1 / energy : 0;
   }
 };
 
@@ -170,7 +171,7 @@ std::vector<Inclusions::Function> Inclusions::functions_of(Matrix const& a, Coun
 #pragma omp parallel for schedule(dynamic)
   for (std::size_t c = 0; c < result.size(); ++c) {
     result[c].support = result[c].inside;
-    for (int layer = 0; layer < (has_layers ? layers : 0); ++layer)
+    for (int layer = 0; layer < (has_layers ? layers_around : 0); ++layer)
       result[c].support = with_layer(result[c].support, nodes);
   }
   Context& context = a.context();
