@@ -15,6 +15,9 @@ void* load_module(std::string const& name, bool visible, std::string& missing) {
   for (auto const& there : {folder, folder.parent_path() / "lib", folder / POISSON_MODULES})
     if (path == file && exists(there / file, ignored))
       path = there / file;
+  // What stands in for libraries that those behind it name, and nobody calls (tools/stand_ins): loaded first, they are the ones.
+  for (auto const& unused : std::filesystem::directory_iterator(std::filesystem::path(path).replace_extension("unused"), ignored))
+    dlopen(unused.path().c_str(), RTLD_LAZY | RTLD_LOCAL);
   // Functions of the libraries behind it are looked up when they are called: most never are. Its own are looked up now, as it is
   // linked with -z now: one that is missing is told before there is work to lose.
   void* const library = dlopen(path.c_str(), RTLD_LAZY | (visible ? RTLD_GLOBAL : RTLD_LOCAL));

@@ -11,6 +11,8 @@ from conftest import EXECUTABLE
 MPIRUN = shutil.which("mpirun")
 # Looking for networks that one machine does not need takes a quarter of a second a run.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
+# So does looking for graphics and OpenCL, which every process of Open MPI does as it looks for processors.
+os.environ.setdefault("HWLOC_PLUGINS_PATH", "/nonexistent")
 LIBRARY = pathlib.Path(EXECUTABLE).with_name("libpoisson_mpi.so")
 pytestmark = pytest.mark.skipif(MPIRUN is None or not LIBRARY.exists(), reason="no mpirun, or built without MPI")
 

@@ -163,6 +163,17 @@ def test_what_needs_a_library_loads_it(poisson, module):
     assert any(re.search(MODULES[module], name) for name in found - {module})
 
 
+def test_libraries_that_nobody_calls_are_not_loaded(poisson):
+    unused = {path.name for path in (FOLDER / "libpoisson_dealii.unused").glob("*")}
+    if not unused:
+        pytest.skip("nothing stands in for libraries of this deal.II (tools/stand_ins)")
+    poisson.write(CUBE)
+    found = libraries(poisson, "run", "case.yaml", "--output", "out", "--backend", "cpu", *NO_FILES, "--set", "problem.mesh={generator: hyper_ball}")
+    # A hundred more come with OpenCASCADE, Trilinos and gmsh.
+    assert any("deal" in name and not name.startswith("libpoisson") for name in found)
+    assert not [name for name in found - unused if re.match("lib(TK|petsc|X11|trilinos_(?!teuchos|kokkos))", name)], found
+
+
 def test_vtk_comes_with_meshes_that_it_reads(poisson):
     """And with no others: of deal.II's generators and readers none needs it."""
     mesh = """# vtk DataFile Version 3.0
