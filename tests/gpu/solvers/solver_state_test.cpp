@@ -66,6 +66,12 @@ public:
   std::optional<Reader> reader;
 };
 
+/// The first and the last state, and two between them.
+std::set<std::size_t> some_of(KeptStates const& kept) {
+  std::size_t const n = kept.states.size();
+  return {0, n / 3, n / 2, n - 1};
+}
+
 std::vector<double> numbers_of(std::string const& bytes) {
   std::vector<double> numbers(bytes.size() / sizeof(double));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
@@ -102,8 +108,7 @@ protected:
     expect_same(result, without);  // leaving states changes nothing
     std::vector<double> const expected = this->solution;
     EXPECT_GE(whole.states.size(), options.preconditioner == PreconditionerKind::multigrid ? 1U : 2U);
-    std::set<std::size_t> const chosen{0, whole.states.size() / 3, whole.states.size() / 2, whole.states.size() - 1};
-    for (std::size_t const i : chosen) {
+    for (std::size_t const i : some_of(whole)) {
       SCOPED_TRACE("from iteration " + std::to_string(whole.states[i].iteration));
       KeptStates rest(&whole.states[i]);
       options.checkpoints = &rest;
@@ -144,7 +149,8 @@ TYPED_TEST(SolverState, GoesOnWithEqualBits) {
 
 // As another process does, where nothing has run before.
 TYPED_TEST(SolverState, GoesOnInAFreshContext) {
-  auto const csr = box27(40, 41, 42, false, 0.4);
+  // What a device allocates when its kernels first run depends on the size. The host allocates nothing then.
+  auto const csr = TypeParam::backend == Backend::cuda ? box27(40, 41, 42, false, 0.4) : box27(16, 17, 18, false, 0.4);
   auto const b = random_vector(csr->n_rows, 5);
   for (auto const& method : Names<Method>::values) {
     SCOPED_TRACE(method.name);
@@ -163,9 +169,9 @@ TYPED_TEST(SolverState, GoesOnInAFreshContext) {
     std::vector<double> expected, x;
     SolverResult const result = solved(whole, expected);
     ASSERT_GE(result.iterations, 32);
-    for (State const& state : whole.states) {
-      SCOPED_TRACE("from iteration " + std::to_string(state.iteration));
-      KeptStates rest(&state);
+    for (std::size_t const i : some_of(whole)) {
+      SCOPED_TRACE("from iteration " + std::to_string(whole.states[i].iteration));
+      KeptStates rest(&whole.states[i]);
       expect_same(solved(rest, x), result);
       EXPECT_EQ(x, expected);
     }
