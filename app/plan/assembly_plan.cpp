@@ -256,6 +256,11 @@ std::string AssemblyPlan::text() const {
   return std::string(name_of(format)) + (route == Route::csr ? "" : ", as it is stored") + " (" + why + ")";
 }
 
+bool has_nested_spaces(RunConfig const& config, MeshSummary const& mesh, Route route, bool has_pieces) {
+  bool const by_rows = route == Route::csr || (route == Route::cells && !config.is_box());
+  return by_rows && !mesh.periodic && mesh.conditioned_surfaces.empty() && (config.problem.order > 1 || has_pieces);
+}
+
 MatrixShape shape_of(RunConfig const& config, MeshSummary const& mesh, Division const& division) {
   std::vector<Obstacle> const obstacles = obstacles_of(config, mesh);
   MatrixShape shape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true};

@@ -40,6 +40,7 @@ struct LargestPart {
   bool is_whole = true;
   std::string division;  ///< in words
   bool is_exact = true;
+  bool has_pieces = false;  ///< of lattices, on every rank
   std::int64_t rows = 0, ghosts = 0;
   std::size_t neighbors = 0;
   /// Unknowns and vertices of the cells around own rows; own cells, their unknowns and their faces on the boundary.
@@ -164,20 +165,22 @@ LatticeLayout own_pieces(RunConfig const& config, assembly::MeshSummary const& m
 /// Parts of a mesh that is no box have about equal size, as METIS makes them. A rank has half of the nodes of a cell on the rim of
 /// its part. The cells around a part are about those of a layer on half of its surface.
 LargestPart part_by_metis(assembly::Estimate const& whole, RunConfig const& config, AssemblyPlan const& plan) {
-  constexpr double surface = 1.5 * 6;  // of a part, in faces of a cube of as many cells
-  constexpr double imbalance = 1.1;    // of rows: rims go to the first of the parts that have them
+  constexpr double surface = 1.5 * 6;                      // of a part, in faces of a cube of as many cells
+  constexpr double of_metis = 1.03, most_imbalance = 1.1;  // of rows: rims go to the first of the parts that have them
   int const ranks = plan.division.ranks;
   auto const dofs = static_cast<double>(whole.mesh.dofs);
   bool const has_lattices = whole.mesh.lattices > 0 && config.problem.mesh.refinements >= 2;
   LargestPart part;
   part.whole = whole;
   part.is_whole = part.is_exact = false;
+  part.has_pieces = has_lattices;
   part.division = "parts          " + std::to_string(ranks) + ", of about equal size, by METIS" +
                   (has_lattices ? "; no rank makes the whole mesh" : "; the first rank makes the whole mesh, and sends parts");
   auto const p = static_cast<double>(config.problem.order);
   double const cells = static_cast<double>(whole.mesh.cells) / ranks;
   // If there are few parts, much of their surface is the boundary of the mesh.
   double const area = surface * std::pow(cells, 2.0 / 3) * std::min(1.0, ranks / 4.0);
+  double const imbalance = std::min(of_metis + area * p * p / 2 / (dofs / ranks), most_imbalance);
   double const rows = std::min(1.0, imbalance / ranks) * dofs;
   double const of_cells = 1 + area / 2 / cells;  // around a part, over its own
   part.rows = rounded(rows);
@@ -492,8 +495,11 @@ ExpectedSystem system_of(RunConfig const& config, FormatChoice const& choice, La
                               std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
                                 return condition.type == assembly::BoundaryType::robin;
                               });
-  if (!part.is_whole)
+  if (!part.is_whole) {
     system.rows_of_all = part.whole.mesh.dofs;
+    if (has_nested_spaces(config, part.whole.mesh, plan.route, part.has_pieces))
+      system.nested_from = config.problem.order;
+  }
   if (part.blocks) {
     system.block_nodes = nodes_of_block(*part.blocks, part.rank);
     system.nodes_of_all = part.blocks->nodes;

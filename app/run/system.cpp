@@ -242,9 +242,7 @@ OrderOneProvider System::order_one(RunDevice& device) const {
 }
 
 RankNestedProvider System::nested_spaces() const {
-  bool const by_rows = plan_.route == Route::csr || (plan_.route == Route::cells && !mesh_.box);
-  if (!by_rows || mesh_.is_whole() || mesh_.whole.periodic || !mesh_.whole.conditioned_surfaces.empty() ||
-      (config_.problem.order == 1 && mesh_.pieces == nullptr))
+  if (mesh_.is_whole() || !has_nested_spaces(config_, mesh_.whole, plan_.route, mesh_.pieces != nullptr))
     return {};
   return [this] {
     RankNestedSpaces result =

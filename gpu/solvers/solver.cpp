@@ -1602,7 +1602,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     traits.is_box =
         system.block_nodes > 0 || (options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil));
     traits.has_lattice_levels = lattice_levels;
-    traits.lowered_from = order_one.order;
+    traits.lowered_from = std::max(order_one.order, system.nested_from);
     traits.has_csr = becomes_csr(system.format);
     if (system.format == Format::matrix_free)
       traits.no_entries = no_entries_of_matrix_free;

@@ -130,6 +130,26 @@ def test_prediction_and_peak_agree(poisson, sets):
     assert 0.87 * (taken - program) <= peak - program <= 1.13 * (taken - program), told
 
 
+# The levels that ranks make from rows in csr are those that `auto` takes: the prediction knows that, too.
+@pytest.mark.skipif(ranks.MPIRUN is None or not ranks.LIBRARY.exists(), reason="no mpirun, or built without MPI")
+@pytest.mark.parametrize("n, order, refinements", [(2, 1, 5), (3, 2, 4)])
+def test_prediction_and_peak_agree_for_rows_in_csr_on_ranks(poisson, n, order, refinements):
+    config = poisson.write(PROBLEM)
+    sets = [BALL.format(refinements), f"problem.element.order={order}", "matrix.format=csr", "solver.tolerance=1e-6",
+            "output.vtk.enabled=false"]
+    options = [word for s in sets for word in ("--set", s)]
+    text = ranks.on_ranks(poisson, n, "check", config, *options).stdout
+    assert re.search(r"preconditioner multigrid \(auto\), predicted", text)
+    peak, program, stages = predicted(text)
+    ranks.on_ranks(poisson, n, "run", config, "--output", "out", "--quiet", *options)
+    record = poisson.record()
+    assert record["solver"]["preconditioner"] == "multigrid"
+    taken = record["of_ranks"]["host_peak_bytes"]["max"]
+    told = f"predicted {peak / 1e6:.0f} MB, taken {taken / 1e6:.0f} MB, program {program / 1e6:.0f} MB, {stages}"
+    assert taken > 1.3 * program, "the case is too small to tell anything"
+    assert 0.9 * taken <= peak <= 1.1 * taken, told
+
+
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_a_device_needs_little_of_the_host_for_a_box(poisson, order):
     n = 768 // order
