@@ -9,10 +9,11 @@ import pytest
 from conftest import EXECUTABLE
 
 MPIRUN = shutil.which("mpirun")
-# Looking for networks that one machine does not need takes a quarter of a second a run.
-os.environ.setdefault("OMPI_MCA_pml", "ob1")
-# So does looking for graphics and OpenCL, which every process of Open MPI does as it looks for processors.
-os.environ.setdefault("HWLOC_PLUGINS_PATH", "/nonexistent")
+# Looking for networks that one machine does not need takes a quarter of a second a run; so do its other parts that no rank uses here:
+# graphics and OpenCL, which hwloc looks for, files and windows of MPI, and shared memory for what the launcher tells.
+for name, value in {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "^openib,tcp,uct,ofi,usnic", "OMPI_MCA_io": "^ompio,romio321", "OMPI_MCA_osc": "^ucx,rdma,pt2pt",
+                    "PMIX_MCA_gds": "hash", "HWLOC_PLUGINS_PATH": "/nonexistent"}.items():
+    os.environ.setdefault(name, value)
 LIBRARY = pathlib.Path(EXECUTABLE).with_name("libpoisson_mpi.so")
 pytestmark = pytest.mark.skipif(MPIRUN is None or not LIBRARY.exists(), reason="no mpirun, or built without MPI")
 
