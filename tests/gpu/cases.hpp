@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <initializer_list>
 #include <limits>
 #include <memory>
@@ -61,6 +62,23 @@ struct BackendNames {
   static std::string GetName(int) {
     return std::string(name_of(B::value));
   }
+};
+
+/// Deals the settings of a test of solvers to the formats, as cards are dealt: a solver sees no format, so that it will do if every
+/// setting has one format, and every format some settings. Products of every format have tests of their own. With POISSON_ALL_TESTS
+/// (.ci/full) every format has every setting.
+class Deal {
+public:
+  /// The suite's formats are the first `n_formats` of the enumeration, or csr and half_cds.
+  explicit Deal(Format format, int n_formats = 6) : format_(static_cast<int>(format) % n_formats), n_formats_(n_formats) {}
+  /// Whether the next setting is for this format. Each round begins with another format.
+  [[nodiscard]] bool next() {
+    int const card = n_dealt_++;
+    return (card + card / n_formats_) % n_formats_ == format_ || std::getenv("POISSON_ALL_TESTS") != nullptr;
+  }
+
+private:
+  int format_, n_formats_, n_dealt_ = 0;
 };
 
 /// A context of the backend; the test is skipped where there is no device.

@@ -51,33 +51,37 @@ private:
   struct Abandoned {};
 
   struct Shared {
-    explicit Shared(int ranks) : size(ranks), blocks(static_cast<std::size_t>(ranks)) {}
+    explicit Shared(int ranks) : size(ranks), changed(static_cast<std::size_t>(ranks)), blocks(static_cast<std::size_t>(ranks)) {}
     void abandon() {
       std::lock_guard const lock(mutex);
       abandoned = true;
-      changed.notify_all();
+      wake_all();
+    }
+    void wake_all() {
+      for (std::condition_variable& of_rank : changed)
+        of_rank.notify_one();
     }
     template <class Condition>
-    void wait(std::unique_lock<std::mutex>& lock, Condition const& condition) {
-      changed.wait(lock, [&] { return abandoned || condition(); });
+    void wait(int rank, std::unique_lock<std::mutex>& lock, Condition const& condition) {
+      changed[static_cast<std::size_t>(rank)].wait(lock, [&] { return abandoned || condition(); });
       if (!condition())
         throw Abandoned();
     }
     /// All ranks arrive before one leaves.
-    void meet() {
+    void meet(int rank) {
       std::unique_lock lock(mutex);
       std::int64_t const before = meetings;
       if (++arrived == size) {
         arrived = 0;
         ++meetings;
-        changed.notify_all();
+        wake_all();
       } else
-        wait(lock, [&] { return meetings > before; });
+        wait(rank, lock, [&] { return meetings > before; });
     }
 
     int size;
     std::mutex mutex;
-    std::condition_variable changed;
+    std::vector<std::condition_variable> changed;  ///< of each rank, so that none is woken for another
     bool abandoned = false;
     int arrived = 0;
     std::int64_t meetings = 0;
@@ -100,14 +104,14 @@ private:
       for (Message const& message : sends_) {
         auto const* const data = static_cast<std::byte const*>(message.data);
         shared_.mail[{number_, rank_, message.rank}].emplace_back(data, data + message.bytes);
+        shared_.changed[static_cast<std::size_t>(message.rank)].notify_one();
       }
-      shared_.changed.notify_all();
     }
     void finish() override {
       std::unique_lock lock(shared_.mutex);
       for (Message const& message : receives_) {
         auto& box = shared_.mail[{number_, message.rank, rank_}];
-        shared_.wait(lock, [&] { return !box.empty(); });
+        shared_.wait(rank_, lock, [&] { return !box.empty(); });
         if (static_cast<std::int64_t>(box.front().size()) != message.bytes)
           throw std::logic_error("a message has another length than its receiver says");
         std::copy(box.front().begin(), box.front().end(), static_cast<std::byte*>(message.data));
@@ -132,7 +136,7 @@ private:
         std::lock_guard const lock(shared_.mutex);
         shared_.blocks[static_cast<std::size_t>(rank_)].assign(data, data + bytes);
       }
-      shared_.meet();
+      shared_.meet(rank_);
       {
         std::lock_guard const lock(shared_.mutex);
         for (std::size_t r = 0; r < shared_.blocks.size(); ++r) {
@@ -142,9 +146,9 @@ private:
                     static_cast<std::byte*>(all) + static_cast<std::int64_t>(r) * bytes);
         }
       }
-      shared_.meet();
+      shared_.meet(rank_);
     }
-    void barrier() override { shared_.meet(); }
+    void barrier() override { shared_.meet(rank_); }
     void broadcast(int from, void* data, std::int64_t bytes) override {
       std::vector<std::byte> all(static_cast<std::size_t>(bytes) * static_cast<std::size_t>(size()));
       all_gather(data, bytes, all.data());
@@ -176,7 +180,7 @@ private:
           shared_.parcels[{message.rank, rank_}].assign(data, data + message.bytes);
         }
       }
-      shared_.meet();
+      shared_.meet(rank_);
       {
         std::lock_guard const lock(shared_.mutex);
         auto const begin = shared_.parcels.lower_bound({rank_, 0}), end = shared_.parcels.lower_bound({rank_ + 1, 0});
@@ -185,7 +189,7 @@ private:
                     static_cast<std::byte*>(room(parcel->first.second, std::ssize(parcel->second))));
         shared_.parcels.erase(begin, end);
       }
-      shared_.meet();
+      shared_.meet(rank_);
     }
     std::unique_ptr<Exchange> make_exchange(std::span<Message const> sends, std::span<Message const> receives) override {
       return std::make_unique<ThreadExchange>(shared_, n_exchanges_++, rank_, sends, receives);

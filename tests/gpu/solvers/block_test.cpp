@@ -134,6 +134,7 @@ TYPED_TEST_SUITE(Blocks, Cases, CaseNames);
 TYPED_TEST(Blocks, AreTheirColumnsWithEveryMethodPrecisionAndPreconditioner) {
   auto const csr = box27(6, 5, 7, false, 0.3);
   Columns const b = columns_of(csr->n_rows);
+  Deal deal(TypeParam::format);
   for (auto const& method : Names<Method>::values)
     for (auto const& precision : Names<Precision>::values)
       for (auto const& preconditioner : Names<PreconditionerKind>::values)
@@ -141,6 +142,8 @@ TYPED_TEST(Blocks, AreTheirColumnsWithEveryMethodPrecisionAndPreconditioner) {
           if (ordering == Ordering::multicolor && !uses_ordering(preconditioner.value))
             continue;
           if (preconditioner.value == PreconditionerKind::direct && this->context->backend() != Backend::cpu)
+            continue;
+          if (!deal.next())
             continue;
           SolverOptions options;
           options.method = method.value;
@@ -158,9 +161,12 @@ TYPED_TEST(Blocks, AreTheirColumnsWithEveryMethodPrecisionAndPreconditioner) {
 TYPED_TEST(Blocks, OneByOneWithTheSameSetup) {
   auto const csr = box27(6, 5, 7, false, 0.3);
   Columns const b = columns_of(csr->n_rows);
+  Deal deal(TypeParam::format);
   for (auto const& precision : Names<Precision>::values)
     for (auto const& preconditioner : Names<PreconditionerKind>::values) {
       if (preconditioner.value == PreconditionerKind::direct && this->context->backend() != Backend::cpu)
+        continue;
+      if (!deal.next())
         continue;
       SolverOptions options;
       options.precision = precision.value;
