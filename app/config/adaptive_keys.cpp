@@ -78,8 +78,8 @@ Keys<RunConfig> keys_of_adaptive() {
           .only(with_tolerance, is_adaptive),
       key<RunConfig>(
           "problem.mesh.adaptive.estimator", Choice<assembly::Estimator>{}, POISSON_MEMBER(adaptive.estimator), "",
-          "How the error is estimated: by small problems on every cell, or by residuals and jumps of the flux alone, which "
-          "tell it up to a factor.")
+          "How the error is estimated: by small problems on every cell; by residuals and jumps of the flux alone, which tell it "
+          "up to a factor; or by a flux in balance, which bounds the error in the energy norm.")
           .or_null("the default")
           .only(with_tolerance, is_adaptive),
       key<RunConfig>("problem.mesh.adaptive.marking", Choice<Marking>{}, POISSON_MEMBER(adaptive.marking), "",
@@ -106,6 +106,9 @@ void check_adaptive(YamlNode const& root, RunConfig const& config) {
     return;
   auto const refuse = [&](std::string const& key, std::string const& what) { reject(locate_path(root, key).origin, key, what); };
   std::string const key = "problem.mesh.adaptive";
+  if (config.adaptive.estimator == assembly::Estimator::equilibrated && !config.adaptive.target.empty())
+    refuse(key + ".estimator", "'equilibrated' bounds the error in the energy norm; with problem.mesh.adaptive.target take "
+                               "local_problems or residual");
   if (config.effective.is_asked())
     refuse(key, "analysis.effective needs a box of equal cells; it does not go with adaptive yet");
   if (config.solver.initial != InitialGuess::zero)

@@ -114,10 +114,8 @@ void print_closing_table(ResultRecord const& r, fs::path const& directory, Conso
   if (r.effective && r.effective->is_solved())
     add_effective(*r.effective, rows);
   if (r.adaptive && !r.adaptive->cycles.empty())
-    rows.emplace_back("answer", r.adaptive->target + " = " +
-                                    text_with_error(r.adaptive->cycles.back().value, r.adaptive->cycles.back().estimate) +
-                                    " (estimated), cycle " + std::to_string(r.adaptive->cycles.size()) + ", ended by " +
-                                    r.adaptive->ended);
+    rows.emplace_back("answer", r.adaptive->target + " = " + r.adaptive->cycles.back().answer() + ", cycle " +
+                                    std::to_string(r.adaptive->cycles.size()) + ", ended by " + r.adaptive->ended);
   if (r.errors)
     rows.emplace_back("error", "L2 " + number_text(r.errors->l2, 6) + ", H1 seminorm " + number_text(r.errors->h1_seminorm, 6) +
                                    ", max " + number_text(r.errors->linf, 6));

@@ -1,5 +1,7 @@
 #include "app/results/result_record.hpp"
 
+#include "app/io/console.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -199,9 +201,11 @@ std::string to_json(ResultRecord const& r) {
                                              {"levels", cycle.levels},
                                              {"value", cycle.value},
                                              {"estimate", cycle.estimate},
-                                             {"guaranteed", false},
+                                             {"guaranteed", cycle.guaranteed},
                                              {"iterations", cycle.iterations},
                                              {"seconds", cycle.seconds}});
+      if (!cycle.why_not.empty())
+        entry["not_guaranteed_because"] = cycle.why_not;
       if (cycle.error) {
         entry["error"] = *cycle.error;
         entry["effectivity"] = *cycle.error > 0 ? json(cycle.estimate / *cycle.error) : json();
@@ -214,7 +218,8 @@ std::string to_json(ResultRecord const& r) {
                        {"reason", adaptive.reason},
                        {"cycles", std::move(cycles)}};
     if (!adaptive.cycles.empty())
-      out["errors_of"][adaptive.target] = {{"estimate", adaptive.cycles.back().estimate}, {"guaranteed", false}};
+      out["errors_of"][adaptive.target] = {{"estimate", adaptive.cycles.back().estimate},
+                                           {"guaranteed", adaptive.cycles.back().guaranteed}};
   }
   if (r.effective)
     out["effective"] = json_of(*r.effective);
@@ -246,6 +251,10 @@ std::string to_json(ResultRecord const& r) {
   out["files_failed"] = json_of(r.files_failed);
   // A file name that is not UTF-8 must not cost the record.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string AdaptiveCycle::answer() const {
+  return text_with_error(value, estimate) + (guaranteed ? " (guaranteed)" : " (estimated)");
 }
 
 }  // namespace poisson::app

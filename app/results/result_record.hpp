@@ -34,9 +34,13 @@ struct AdaptiveCycle {
   std::int64_t cells = 0, dofs = 0, levels = 0;  ///< levels: refinements of the smallest cells
   double value = 0;                              ///< of the target; or the energy norm of u
   double estimate = 0;                           ///< of its error
+  bool guaranteed = false;                       ///< whether the estimate is a proven bound
+  std::string why_not;                           ///< of the estimator that makes bounds, where it is none
   std::optional<double> error;                   ///< where the exact solution tells it
   std::int64_t iterations = 0;
   double seconds = 0;  ///< since the cycle before
+  /// "12.3 +- 0.4 (guaranteed)"
+  [[nodiscard]] std::string answer() const;
 };
 
 /// What became of problem.mesh.adaptive.

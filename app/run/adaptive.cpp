@@ -101,6 +101,8 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_energy_norm(Solved const& so
   Estimate result;
   auto const found = mesh.estimate_error(config_.adaptive.estimator, solved.u.host());
   result.marks.assign(found.squares.begin(), found.squares.end());
+  result.guaranteed = found.is_bound;
+  result.why_not = found.why_no_bound;
   result.estimate = std::sqrt(std::accumulate(result.marks.begin(), result.marks.end(), 0.0));
   for (double const square : result.marks)
     result.of_cells.push_back(std::sqrt(square));
@@ -188,14 +190,14 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved)
   return result;
 }
 
-void AdaptiveRefinement::tell(Estimate const& estimate, AdaptiveCycle const& cycle) {
+void AdaptiveRefinement::tell(AdaptiveCycle const& cycle) {
   Console& console = log_.console;
   std::string text =
       "  cycle " + std::to_string(log_.record.adaptive->cycles.size()) + ": " + with_thousands(cycle.dofs) + " unknowns";
-  text += ", " + log_.record.adaptive->target + " = " + text_with_error(estimate.value, estimate.estimate) + " (estimated)";
-  if (estimate.error)
-    text += ", error " + number_text(*estimate.error, 2) +
-            (*estimate.error > 0 ? ", effectivity " + number_text(estimate.estimate / *estimate.error, 2) : "");
+  text += ", " + log_.record.adaptive->target + " = " + cycle.answer();
+  if (cycle.error)
+    text += ", error " + number_text(*cycle.error, 2) +
+            (*cycle.error > 0 ? ", effectivity " + number_text(cycle.estimate / *cycle.error, 2) : "");
   console.line(text + ", " + seconds_text(cycle.seconds));
 }
 
@@ -211,12 +213,17 @@ bool AdaptiveRefinement::goes_on(Solved const& solved) {
   cycle.levels = levels.empty() ? 0 : *std::max_element(levels.begin(), levels.end());
   cycle.value = found.value;
   cycle.estimate = found.estimate;
+  cycle.guaranteed = found.guaranteed;
+  cycle.why_not = found.why_not;
   cycle.error = found.error;
   cycle.iterations = log_.record.result.iterations;
   double const now = log_.record.clock.total();
   cycle.seconds = now - std::exchange(told_seconds_, now);
   record.cycles.push_back(cycle);
-  tell(found, cycle);
+  tell(cycle);
+  if (!cycle.why_not.empty() && told_why_not_ != cycle.why_not)
+    log_.console.line("  the estimate is no proven bound: " + cycle.why_not);
+  told_why_not_ = cycle.why_not;
 
   double const goal = spec.tolerance->value * (spec.tolerance->relative ? std::abs(found.value) : 1);
   auto const ends = [&](std::string const& how, std::string const& why) {
@@ -285,8 +292,7 @@ void AdaptiveRefinement::end(std::string const& how, std::string const& why) {
   log_.console.line("  ended by " + how + ": " + why);
   AdaptiveCycle const& last = record.cycles.back();
   if (how != "tolerance")
-    log_.warn("problem.mesh.adaptive ended before the tolerance was met: " + why + "; " + record.target + " = " +
-              text_with_error(last.value, last.estimate) + " (estimated)");
+    log_.warn("problem.mesh.adaptive ended before the tolerance was met: " + why + "; " + record.target + " = " + last.answer());
 }
 
 std::vector<int> AdaptiveRefinement::levels(Domain const& mesh) const {

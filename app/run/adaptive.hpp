@@ -61,6 +61,8 @@ public:
 private:
   struct Estimate {
     double value = 0, estimate = 0;
+    bool guaranteed = false;
+    std::string why_not;
     std::optional<double> error;  ///< where it is known
     std::vector<double> of_cells, marks;
   };
@@ -70,7 +72,7 @@ private:
   [[nodiscard]] HostVector<double> dual(Solved const& solved, assembly::LoadOfEstimate const& load,
                                         HostVector<double> lifted) const;
   [[nodiscard]] bool mark(Domain const& mesh, std::vector<double> const& marks);
-  void tell(Estimate const& estimate, AdaptiveCycle const& cycle);
+  void tell(AdaptiveCycle const& cycle);
 
   RunConfig const& config_;
   RunLog& log_;
@@ -78,6 +80,7 @@ private:
   RunConfig current_;
   std::vector<double> of_cells_;
   double told_seconds_ = 0;
+  std::string told_why_not_;
 };
 
 }  // namespace poisson::app

@@ -2,6 +2,8 @@
 
 #include "assembly/parallel.hpp"
 #include "assembly/system/boundary_flux.hpp"
+#include "assembly/system/equilibrated_flux.hpp"
+#include "assembly/system/estimate_cells.hpp"
 #include "assembly/system/integrals.hpp"
 
 #include <algorithm>
@@ -17,10 +19,6 @@ namespace poisson::assembly {
 namespace {
 
 constexpr std::int64_t items_per_part = 256;
-
-double dot_product(Point3 const& a, Point3 const& b) {
-  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
 
 /// The polynomials of order p + 1 in each direction that vanish at the nodes of Q_p: products of the p + 1 functions of these nodes
 /// and of b(t) = prod (t - t_i) in each direction, but for those without b.
@@ -125,15 +123,11 @@ private:
   double scale_ = 1, middle_ = 0.5;
 };
 
-/// The functions of an element, of its map, and the bubbles, at points.
-struct TablesAt {
-  TablesAt(std::vector<Point3> of, Space const& space, ReferenceElement const& element, Bubbles const& bubbles)
-      : points(std::move(of)),
-        shape(tabulate(element.nodes, points)),
-        map(tabulate(geometry_nodes_1d(space, element), points)),
-        bubble(bubbles.at(points)) {}
-  std::vector<Point3> points;
-  PointTables shape, map, bubble;
+/// The same with the bubbles.
+struct BubblesAt : TablesAt {
+  BubblesAt(std::vector<Point3> of, Space const& space, ReferenceElement const& element, Bubbles const& bubbles)
+      : TablesAt(std::move(of), space, element), bubble(bubbles.at(points)) {}
+  PointTables bubble;
 };
 
 /// All tables of one element. Faces have one for the whole and one for each quarter, which a smaller cell may touch.
@@ -144,202 +138,31 @@ struct EstimateTables {
         volume(rule.volume_points, space, element, bubbles),
         collocation(lagrange_basis(rule.gauss, rule.gauss)) {
     for (int face = 0; face < 6; ++face)
-      for (int quarter = 0; quarter <= whole; ++quarter) {
-        std::vector<Point3> list = rule.face_points[face];
-        if (quarter < whole)
-          for (Point3& point : list)
-            for (int i = 0; i < 2; ++i) {
-              double& t = point[direction(face, i)];
-              t = (t + (quarter >> i & 1)) / 2;
-            }
-        faces.emplace_back(std::move(list), space, element, bubbles);
-      }
+      for (int quarter = 0; quarter <= whole_face; ++quarter)
+        faces.emplace_back(points_on_face(rule, face, quarter), space, element, bubbles);
     for (int face = 0; face < 6; ++face) {
       std::vector<Point3> list;
       for (double const t : bubbles.points_1d())
         for (double const s : bubbles.points_1d()) {
           Point3 point{};
           point[static_cast<std::size_t>(face / 2)] = face % 2;
-          point[direction(face, 0)] = s;
-          point[direction(face, 1)] = t;
+          point[face_direction(face, 0)] = s;
+          point[face_direction(face, 1)] = t;
           list.push_back(point);
         }
       values_on_faces.emplace_back(std::move(list), space, element, bubbles);
     }
   }
-  static constexpr int whole = 4;
-  /// The directions of a face, the lower one first.
-  static std::size_t direction(int face, int i) {
-    int const d = face / 2;
-    return static_cast<std::size_t>(i == 0 ? (d == 0 ? 1 : 0) : (d == 2 ? 1 : 2));
-  }
-  [[nodiscard]] TablesAt const& face(int number, int quarter) const {
+  [[nodiscard]] BubblesAt const& face(int number, int quarter) const {
     return faces[static_cast<std::size_t>(5 * number + quarter)];
   }
   [[nodiscard]] int n_face_points() const { return static_cast<int>(rule.face_weights.size()); }
 
   ReferenceElement rule;  ///< its points
   Bubbles bubbles;
-  TablesAt volume;
+  BubblesAt volume;
   Basis1D collocation;
-  std::vector<TablesAt> faces;
-  std::vector<TablesAt> values_on_faces;  ///< where Bubbles::to_coefficients takes values
-};
-
-/// One cell after the other, with what a thread needs of its own.
-class EstimateCell {
-public:
-  EstimateCell(Space const& space, ProblemData const& problem)
-      : data(problem), dofs(static_cast<std::size_t>(space.n_local)), space_(space), geometry_(space) {}
-
-  void reset(std::int64_t cell) {
-    space_.dofs(cell, dofs.data());
-    geometry_.reset(cell, dofs.data());
-    material = space_.material(cell);
-    coefficient = &data.coefficient(material);
-  }
-  struct Place {
-    Point3 x;
-    std::array<double, 9> cofactors;
-    double determinant;
-  };
-  [[nodiscard]] Place place(TablesAt const& tables, int q) const {
-    auto const n = static_cast<std::size_t>(geometry_.n_nodes()), at = static_cast<std::size_t>(q);
-    auto const j = geometry_.jacobian(tables.map.gradients.data() + 3 * at * n);
-    auto const c = cofactors(j);
-    return {geometry_.point(tables.map.values.data() + at * n), c, j[0] * c[0] + j[1] * c[1] + j[2] * c[2]};
-  }
-  [[nodiscard]] Point3 gradient(TablesAt const& tables, int q, Place const& at, std::span<double const> u) const {
-    std::size_t const n = dofs.size();
-    Point3 g{};
-    double const base = u[static_cast<std::size_t>(dofs[0])];
-    for (std::size_t d = 0; d < 3; ++d) {
-      double const* const row = tables.shape.gradients.data() + (3 * static_cast<std::size_t>(q) + d) * n;
-      for (std::size_t i = 0; i < n; ++i)
-        g[d] += row[i] * (u[static_cast<std::size_t>(dofs[i])] - base);
-    }
-    return real(at, g);
-  }
-  /// A gradient in x, y and z from one in reference coordinates.
-  [[nodiscard]] static Point3 real(Place const& at, Point3 const& g) {
-    Point3 result{};
-    for (std::size_t d = 0; d < 3; ++d)
-      result[d] = (at.cofactors[3 * d] * g[0] + at.cofactors[3 * d + 1] * g[1] + at.cofactors[3 * d + 2] * g[2]) / at.determinant;
-    return result;
-  }
-  [[nodiscard]] double value(TablesAt const& tables, int q, std::span<double const> u) const {
-    double sum = 0;
-    for (std::size_t i = 0; i < dofs.size(); ++i)
-      sum += tables.shape.values[static_cast<std::size_t>(q) * dofs.size() + i] * u[static_cast<std::size_t>(dofs[i])];
-    return sum;
-  }
-  /// The outward normal of a face times dS over the reference face.
-  [[nodiscard]] static Point3 normal(Place const& at, int face) {
-    double const sign = face % 2 == 0 ? -1 : 1;
-    auto const d = static_cast<std::size_t>(face / 2);
-    return {sign * at.cofactors[d], sign * at.cofactors[3 + d], sign * at.cofactors[6 + d]};
-  }
-  [[nodiscard]] Tensor k_on_surface(Point3 const& x) const {
-    return coefficient->is_constant() ? (*coefficient)(x, material) : coefficient->seen_from(geometry_.middle(), x, material);
-  }
-  [[nodiscard]] Tensor k_inside(Point3 const& x) const { return (*coefficient)(x, material); }
-
-  ProblemData data;
-  std::vector<std::int32_t> dofs;
-  unsigned material = 0;
-  Coefficient const* coefficient = nullptr;
-
-private:
-  Space const& space_;
-  CellGeometry geometry_;
-};
-
-/// Where the points of a face of the first cell lie on that of the second.
-struct Counterpart {
-  int quarter = EstimateTables::whole;
-  std::vector<int> point;
-};
-
-/// Finds it by the vertices that both cells have.
-class FaceMatcher {
-public:
-  FaceMatcher(Space const& space, EstimateTables const& tables)
-      : space_(space), tables_(tables), first_(static_cast<std::size_t>(space.n_local)), second_(first_) {}
-
-  [[nodiscard]] Counterpart operator()(FaceOfTwoCells const& face) {
-    auto const a = corners(face.cells[0], face.faces[0], first_), b = corners(face.cells[1], face.faces[1], second_);
-    bool const same_level = space_.local.levels[static_cast<std::size_t>(face.cells[0])] ==
-                            space_.local.levels[static_cast<std::size_t>(face.cells[1])];
-    auto const in_second = [&](std::size_t corner) {
-      return static_cast<std::size_t>(std::find(b.begin(), b.end(), a[corner]) - b.begin());
-    };
-    // A corner c that both faces have, in face coordinates (bits) of each, and to which neighbours of c on the second face the two
-    // directions of the first lead.
-    std::size_t c = 0;
-    while (c < 4 && in_second(c) == 4)
-      ++c;
-    assert(c < 4);
-    std::size_t const at = in_second(c);
-    std::size_t first_axis = 0;  // of the second face: that of direction 0 of the first
-    if (same_level) {
-      first_axis = in_second(c ^ 1U) == (at ^ 1U) ? 0 : 1;
-    } else {  // the neighbour of c is in the middle of an edge
-      Point3 const x = space_.point(a[c ^ 1U]);
-      auto const distance = [&](std::size_t neighbour) {
-        Point3 const p = space_.point(b[at]), q = space_.point(b[neighbour]);
-        double sum = 0;
-        for (std::size_t d = 0; d < 3; ++d)
-          sum += std::pow(x[d] - (p[d] + q[d]) / 2, 2);
-        return sum;
-      };
-      first_axis = distance(at ^ 1U) <= distance(at ^ 2U) ? 0 : 1;
-    }
-    Counterpart result;
-    result.quarter = same_level ? EstimateTables::whole : static_cast<int>(at);
-    double const size = same_level ? 1 : 0.5;
-    TablesAt const& from = tables_.face(face.faces[0], EstimateTables::whole);
-    TablesAt const& to = tables_.face(face.faces[1], result.quarter);
-    for (Point3 const& point : from.points) {
-      std::array<double, 2> place{};  // on the second face
-      for (int i = 0; i < 2; ++i) {
-        double const t = point[EstimateTables::direction(face.faces[0], i)];
-        double const away = (c >> i & 1U) != 0 ? 1 - t : t;  // from c
-        std::size_t const axis = i == 0 ? first_axis : 1 - first_axis;
-        place[axis] = (at >> axis & 1U) != 0 ? 1 - size * away : size * away;
-      }
-      int nearest = 0;
-      double least = std::numeric_limits<double>::infinity();
-      for (std::size_t q = 0; q < to.points.size(); ++q) {
-        double const x = to.points[q][EstimateTables::direction(face.faces[1], 0)] - place[0],
-                     y = to.points[q][EstimateTables::direction(face.faces[1], 1)] - place[1];
-        if (x * x + y * y < least) {
-          least = x * x + y * y;
-          nearest = static_cast<int>(q);
-        }
-      }
-      result.point.push_back(nearest);
-    }
-    return result;
-  }
-
-private:
-  /// The unknowns at the corners of a face, the lower one of its directions fastest.
-  [[nodiscard]] std::array<std::int32_t, 4> corners(std::int64_t cell, int face, std::vector<std::int32_t>& dofs) const {
-    space_.dofs(cell, dofs.data());
-    int const n = space_.order + 1, d = face / 2;
-    std::array<int, 3> const stride{1, n, n * n};
-    std::array<std::int32_t, 4> result{};
-    for (std::size_t corner = 0; corner < 4; ++corner)
-      result[corner] = dofs[static_cast<std::size_t>(
-          space_.order * (face % 2 * stride[static_cast<std::size_t>(d)] +
-                          static_cast<int>(corner & 1U) * stride[EstimateTables::direction(face, 0)] +
-                          static_cast<int>(corner >> 1U) * stride[EstimateTables::direction(face, 1)]))];
-    return result;
-  }
-
-  Space const& space_;
-  EstimateTables const& tables_;
-  std::vector<std::int32_t> first_, second_;
+  std::vector<BubblesAt> faces, values_on_faces;  ///< where Bubbles::to_coefficients takes values
 };
 
 /// Of all faces inside the mesh, at the points of the first cell's face: dS times the jump (k grad u of the first cell less that of
@@ -374,7 +197,7 @@ FaceData evaluate_faces(Space const& space, EstimateTables const& tables, Proble
   parallel_for(
       n_parts(n, items_per_part),
       [&] {
-        return State{EstimateCell(space, data), EstimateCell(space, data), FaceMatcher(space, tables)};
+        return State{EstimateCell(space, data), EstimateCell(space, data), FaceMatcher(space, tables.rule)};
       },
       [&](State& state, std::int64_t const p) {
         auto const [begin, end] = part(n, items_per_part, p);
@@ -384,7 +207,7 @@ FaceData evaluate_faces(Space const& space, EstimateTables const& tables, Proble
           state.second.reset(face.cells[1]);
           Counterpart& meeting = result.meeting[static_cast<std::size_t>(i)];
           meeting = state.match(face);
-          TablesAt const& here = tables.face(face.faces[0], EstimateTables::whole);
+          BubblesAt const& here = tables.face(face.faces[0], whole_face);
           TablesAt const& there = tables.face(face.faces[1], meeting.quarter);
           double k_first = 0, k_second = 0, area = 0, squares = 0;
           for (std::int64_t q = 0; q < n_points; ++q) {
@@ -436,44 +259,14 @@ struct FacesOfCells {
   std::vector<std::pair<std::int64_t, int>> list;
 };
 
-/// Solves A x = b with a symmetric positive definite A (n x n, lower triangle), which becomes its factor.
-struct SmallSolver {
-  static void factor(std::vector<double>& a, std::size_t n) {
-    for (std::size_t j = 0; j < n; ++j) {
-      double* const row_j = a.data() + j * n;
-      for (std::size_t k = 0; k < j; ++k)
-        row_j[j] -= row_j[k] * row_j[k];
-      row_j[j] = std::sqrt(std::max(row_j[j], std::numeric_limits<double>::min()));
-      for (std::size_t i = j + 1; i < n; ++i) {
-        double* const row_i = a.data() + i * n;
-        double sum = row_i[j];
-        for (std::size_t k = 0; k < j; ++k)
-          sum -= row_i[k] * row_j[k];
-        row_i[j] = sum / row_j[j];
-      }
-    }
-  }
-  /// b becomes L^-1 b, so that b^T A^-1 c is the product of two of these.
-  static void forward(std::vector<double> const& a, std::size_t n, std::vector<double>& b) {
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t k = 0; k < i; ++k)
-        b[i] -= a[i * n + k] * b[k];
-      b[i] /= a[i * n + i];
-    }
-  }
-};
-
-double ordered_product(std::vector<double> const& a, std::vector<double> const& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    sum += a[i] * b[i];
-  return sum;
-}
-
 }  // namespace
 
 ErrorIndicators estimate_error(Space const& space, ReferenceElement const& element, ProblemData const& data, Estimator estimator,
                                std::span<double const> u, std::span<double const> dual, LoadOfEstimate const& of_dual) {
+  if (estimator == Estimator::equilibrated) {
+    assert(dual.empty());
+    return equilibrated_flux(space, element, data, u).bound;
+  }
   EstimateTables const tables(space, element, std::max(element.order + 2, element.n_gauss()));
   FaceData const faces = evaluate_faces(space, tables, data, u, dual);
   FacesOfCells const of_cells(space);
@@ -595,8 +388,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
           continue;
         FaceOfTwoCells const& pair = space.local.faces[static_cast<std::size_t>(face)];
         Counterpart const& meeting = faces.meeting[static_cast<std::size_t>(face)];
-        TablesAt const& here =
-            side == 0 ? tables.face(pair.faces[0], EstimateTables::whole) : tables.face(pair.faces[1], meeting.quarter);
+        BubblesAt const& here = side == 0 ? tables.face(pair.faces[0], whole_face) : tables.face(pair.faces[1], meeting.quarter);
         double const share = side == 0 ? faces.share[face] : 1 - faces.share[face];
         for (std::int64_t q = 0; q < n_face_points; ++q) {
           int const at = side == 0 ? static_cast<int>(q) : meeting.point[static_cast<std::size_t>(q)];
@@ -620,14 +412,14 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
           for (std::size_t b = 0; b < m; ++b)
             if (!tables.bubbles.vanishes(static_cast<int>(b), face.face)) {
               auto const& index = tables.bubbles.indices(b);
-              state.given[b] = state.on_face[static_cast<std::size_t>(index[EstimateTables::direction(face.face, 1)]) * n +
-                                             static_cast<std::size_t>(index[EstimateTables::direction(face.face, 0)])];
+              state.given[b] = state.on_face[static_cast<std::size_t>(index[face_direction(face.face, 1)]) * n +
+                                             static_cast<std::size_t>(index[face_direction(face.face, 0)])];
             }
           continue;
         }
         if (!condition.is_natural())
           continue;
-        TablesAt const& here = tables.face(face.face, EstimateTables::whole);
+        BubblesAt const& here = tables.face(face.face, whole_face);
         double area = 0, squares = 0, k_normal = 0;
         for (std::int64_t q = 0; q < n_face_points; ++q) {
           int const at = static_cast<int>(q);
@@ -762,10 +554,9 @@ HostVector<double> load_vector(Space const& space, ReferenceElement const& eleme
   std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
   if (!load.robin.empty()) {
     EstimateCell cell(space, data);
-    Bubbles const bubbles(element);
     std::vector<TablesAt> tables;
     for (std::vector<Point3> const& points : element.face_points)
-      tables.emplace_back(points, space, element, bubbles);
+      tables.emplace_back(points, space, element);
     for (BoundaryFace const& face : space.boundary_faces) {
       if (!load.robin.contains(face.boundary_id))
         continue;

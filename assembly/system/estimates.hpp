@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <string>
 
 /// What estimates of errors are about, and what they tell.
 namespace poisson::assembly {
@@ -20,13 +21,17 @@ namespace poisson::assembly {
 /// residual: h^2 / (p^2 k) times the square of f + div k grad u, and h / (p (k_1 + k_2)) times those of the jumps of k du/dn at
 /// faces (Bernardi and Verfuerth, Adaptive finite element methods for elliptic equations with non-smooth coefficients, Numerische
 /// Mathematik 85 (2000)). A bound up to a constant that depends on the shapes of cells, and is taken for 1.
-enum class Estimator { local_problems, residual };
+///
+/// equilibrated: a flux whose divergence is f and which leaves every cell for its neighbour, less the flux of u
+/// (system/equilibrated_flux.hpp). A bound without unknown constants. For the energy norm only.
+enum class Estimator { local_problems, residual, equilibrated };
 }  // namespace poisson::assembly
 
 template <>
 struct poisson::Names<poisson::assembly::Estimator> {
-  static constexpr std::array<Named<assembly::Estimator>, 2> values{
-      {{assembly::Estimator::local_problems, "local_problems"}, {assembly::Estimator::residual, "residual"}}};
+  static constexpr std::array<Named<assembly::Estimator>, 3> values{{{assembly::Estimator::local_problems, "local_problems"},
+                                                                     {assembly::Estimator::residual, "residual"},
+                                                                     {assembly::Estimator::equilibrated, "equilibrated"}}};
 };
 
 namespace poisson::assembly {
@@ -45,6 +50,8 @@ struct ErrorIndicators {
   HostVector<double> squares;  ///< of the error's energy norm (int k |grad e|^2)^1/2
   HostVector<double> signed_;  ///< of a target: its parts of J(u) - J(u_h); else empty
   HostVector<double> weights;  ///< of a target: what the error of each cell may change it by; else empty
+  bool is_bound = false;       ///< whether the error is proven to be no larger, but for rounding
+  std::string why_no_bound;    ///< of Estimator::equilibrated where it is none
 };
 
 }  // namespace poisson::assembly

@@ -56,6 +56,53 @@ def test_the_loop_ends_by_the_tolerance_and_the_estimate_is_near_the_error(poiss
     assert max(cycle["iterations"] for cycle in cycles) < 60
 
 
+BOUND = """
+problem:
+  mesh: {cells: [3, 3, 3], adaptive: {tolerance: 20%, estimator: equilibrated, max_cycles: 8}}
+  coefficient: "x < 1/3 ? 1 : 10"
+  source: "1"
+  boundary: [{ids: [0, 1, 2, 3], type: dirichlet, value: 0}, {ids: [4], type: robin, alpha: 2, value: 1}, {ids: all, type: neumann, value: "z - x"}]
+"""
+
+
+def test_a_bound_is_told_as_one(poisson):
+    record, done = run(poisson, BOUND)
+    cycles = record["adaptive"]["cycles"]
+    assert record["adaptive"]["ended"] == "tolerance" and len(cycles) > 1
+    assert all(cycle["guaranteed"] is True and "not_guaranteed_because" not in cycle for cycle in cycles)
+    assert record["errors_of"]["energy_norm"] == {"estimate": cycles[-1]["estimate"], "guaranteed": True}
+    assert "(guaranteed)" in done.stdout and "(estimated)" not in done.stdout
+    # A fine solution lies within all bounds. The norms of errors are those of differences of energies but for Robin's part.
+    fine, _ = run(poisson, BOUND, "problem.element.order=3", "problem.mesh.adaptive.tolerance=1%", output="fine")
+    for cycle in cycles:
+        assert abs(fine["adaptive"]["cycles"][-1]["value"] - cycle["value"]) < cycle["estimate"] + fine["adaptive"]["cycles"][-1]["estimate"]
+    assert fine["adaptive"]["cycles"][-1]["estimate"] < 0.3 * cycles[-1]["estimate"]
+
+
+@pytest.mark.parametrize("sets, why", [(("problem.coefficient=1 + x",), "k varies inside cells"),
+                                       (("problem.source='x < 0.4 ? 1 : 2'",), "the source may jump inside cells"),
+                                       (("problem.mesh.generator=hyper_ball",), "some cells are no parallelepipeds")])
+def test_why_an_estimate_is_no_bound(poisson, sets, why):
+    text = BOUND
+    if "hyper_ball" in sets[0]:
+        text, sets = """
+problem:
+  mesh: {generator: hyper_ball, adaptive: {tolerance: 1%, estimator: equilibrated}}
+  source: "1"
+  boundary: [{ids: all, type: dirichlet, value: 0}]
+""", ()
+    record, done = run(poisson, text, *sets, "problem.mesh.adaptive.max_cycles=2")
+    for cycle in record["adaptive"]["cycles"]:
+        assert cycle["guaranteed"] is False and cycle["not_guaranteed_because"] == why
+    assert record["errors_of"]["energy_norm"]["guaranteed"] is False
+    assert done.stdout.count(f"the estimate is no proven bound: {why}") == 1 and "(guaranteed)" not in done.stdout
+
+
+def test_bounds_are_of_the_energy_norm_only(poisson):
+    done = run(poisson, BOUND, "problem.mesh.adaptive.target=mean", code=1)
+    assert "problem.mesh.adaptive.estimator" in done.stderr and "energy norm" in done.stderr
+
+
 @pytest.mark.parametrize("order, exponent", [(1, 1 / 3), (2, 2 / 3)])
 def test_an_edge_costs_no_order(poisson, order, exponent):
     """The rate of smooth solutions, N^(-p/3), where equal cells have N^(-2/9)."""

@@ -5,6 +5,7 @@
 #include "assembly/system/error_estimate.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/threads.hpp"
+#include "tests/assembly/local_meshes.hpp"
 #include "tests/convergence/support.hpp"
 
 #include <algorithm>
@@ -20,7 +21,6 @@
 #include <map>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -28,63 +28,6 @@ namespace poisson::assembly {
 namespace {
 
 using namespace test;
-
-BoundaryCondition on_all_boundaries(BoundaryType type, std::string value) {
-  BoundaryCondition condition;
-  condition.all_ids = true;
-  condition.type = type;
-  condition.value = std::move(value);
-  return condition;
-}
-
-ProblemSpec problem_with_levels(MeshSpec mesh, int order) {
-  ProblemSpec spec;
-  spec.mesh = std::move(mesh);
-  spec.order = order;
-  spec.boundary = {on_all_boundaries(BoundaryType::dirichlet, "0")};
-  if (spec.mesh.local == nullptr)
-    spec.mesh.local = std::make_shared<LocalRefinement>();
-  return spec;
-}
-
-/// The same with one cycle more.
-void add_cycle(ProblemSpec& spec, LocalRefinement::Cycle cycle) {
-  auto next = std::make_shared<LocalRefinement>(*spec.mesh.local);
-  next->cycles.push_back(std::move(cycle));
-  spec.mesh.local = std::move(next);
-}
-
-/// So many cycles that refine a fifth of the cells, and coarsen a third, by chance.
-ProblemSpec by_chance(MeshSpec mesh, int order, int cycles, unsigned seed = 1) {
-  ProblemSpec spec = problem_with_levels(std::move(mesh), order);
-  std::mt19937 numbers(seed);
-  for (int i = 0; i < cycles; ++i) {
-    LocalRefinement::Cycle cycle;
-    auto const n = static_cast<std::int32_t>(Discretization(spec).local_cells().active.size());
-    for (std::int32_t cell = 0; cell < n; ++cell) {
-      if (numbers() % 5 == 0)
-        cycle.refine.push_back(cell);
-      else if (numbers() % 3 == 0)
-        cycle.coarsen.push_back(cell);
-    }
-    add_cycle(spec, cycle);
-  }
-  return spec;
-}
-
-MeshSpec flat_box(std::array<std::int64_t, 3> cells) {
-  MeshSpec mesh;
-  mesh.cells = cells;
-  return mesh;
-}
-
-/// A mesh whose cells have their axes in all directions: the corner of a ball with plane faces, of three quarters.
-MeshSpec generated(std::string generator, std::string arguments = "") {
-  MeshSpec mesh;
-  mesh.generator = std::move(generator);
-  mesh.arguments = std::move(arguments);
-  return mesh;
-}
 
 double largest_difference(Discretization const& discretization, std::vector<double> const& u, auto const& exact) {
   double largest = 0;

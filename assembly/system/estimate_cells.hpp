@@ -1,0 +1,192 @@
+#pragma once
+
+#include "assembly/space/space.hpp"
+#include "assembly/system/problem_data.hpp"
+#include "assembly/system/tensor.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+/// What estimates of errors have in common: u, k and the map of one cell after the other at points, the points that two cells have
+/// together on a face, and small dense systems.
+namespace poisson::assembly {
+
+[[nodiscard]] inline double dot_product(Point3 const& a, Point3 const& b) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+/// The directions in a face, i = 0 the lower one.
+[[nodiscard]] constexpr std::size_t face_direction(int face, int i) {
+  int const d = face / 2;
+  return static_cast<std::size_t>(i == 0 ? (d == 0 ? 1 : 0) : (d == 2 ? 1 : 2));
+}
+
+/// A face has four quarters, which a smaller cell may touch: bit i says in which half of face_direction(face, i).
+inline constexpr int whole_face = 4;
+/// The points of a rule on a face, or on a quarter of it.
+[[nodiscard]] std::vector<Point3> points_on_face(ReferenceElement const& rule, int face, int quarter);
+
+/// The functions of an element and of its map at points.
+struct TablesAt {
+  TablesAt(std::vector<Point3> of, Space const& space, ReferenceElement const& element)
+      : points(std::move(of)), shape(tabulate(element.nodes, points)), map(tabulate(geometry_nodes_1d(space, element), points)) {}
+  std::vector<Point3> points;
+  PointTables shape, map;
+};
+
+/// One cell after the other, with what a thread needs of its own.
+class EstimateCell {
+public:
+  EstimateCell(Space const& space, ProblemData const& problem)
+      : data(problem), dofs(static_cast<std::size_t>(space.n_local)), space_(space), geometry_(space) {}
+
+  void reset(std::int64_t cell) {
+    space_.dofs(cell, dofs.data());
+    geometry_.reset(cell, dofs.data());
+    material = space_.material(cell);
+    coefficient = &data.coefficient(material);
+  }
+  struct Place {
+    Point3 x;
+    std::array<double, 9> cofactors;  ///< of the Jacobian matrix
+    double determinant;
+    std::array<double, 9> jacobian;
+  };
+  [[nodiscard]] Place place(TablesAt const& tables, int q) const {
+    auto const n = static_cast<std::size_t>(geometry_.n_nodes()), at = static_cast<std::size_t>(q);
+    auto const j = geometry_.jacobian(tables.map.gradients.data() + 3 * at * n);
+    auto const c = cofactors(j);
+    return {geometry_.point(tables.map.values.data() + at * n), c, j[0] * c[0] + j[1] * c[1] + j[2] * c[2], j};
+  }
+  [[nodiscard]] Point3 gradient(TablesAt const& tables, int q, Place const& at, std::span<double const> u) const {
+    std::size_t const n = dofs.size();
+    Point3 g{};
+    double const base = u[static_cast<std::size_t>(dofs[0])];
+    for (std::size_t d = 0; d < 3; ++d) {
+      double const* const row = tables.shape.gradients.data() + (3 * static_cast<std::size_t>(q) + d) * n;
+      for (std::size_t i = 0; i < n; ++i)
+        g[d] += row[i] * (u[static_cast<std::size_t>(dofs[i])] - base);
+    }
+    return real(at, g);
+  }
+  /// A gradient in x, y and z from one in reference coordinates.
+  [[nodiscard]] static Point3 real(Place const& at, Point3 const& g) {
+    Point3 result{};
+    for (std::size_t d = 0; d < 3; ++d)
+      result[d] = (at.cofactors[3 * d] * g[0] + at.cofactors[3 * d + 1] * g[1] + at.cofactors[3 * d + 2] * g[2]) / at.determinant;
+    return result;
+  }
+  [[nodiscard]] double value(TablesAt const& tables, int q, std::span<double const> u) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < dofs.size(); ++i)
+      sum += tables.shape.values[static_cast<std::size_t>(q) * dofs.size() + i] * u[static_cast<std::size_t>(dofs[i])];
+    return sum;
+  }
+  /// The outward normal of a face times dS over the reference face.
+  [[nodiscard]] static Point3 normal(Place const& at, int face) {
+    double const sign = face % 2 == 0 ? -1 : 1;
+    auto const d = static_cast<std::size_t>(face / 2);
+    return {sign * at.cofactors[d], sign * at.cofactors[3 + d], sign * at.cofactors[6 + d]};
+  }
+  [[nodiscard]] Tensor k_on_surface(Point3 const& x) const {
+    return coefficient->is_constant() ? (*coefficient)(x, material) : coefficient->seen_from(geometry_.middle(), x, material);
+  }
+  [[nodiscard]] Tensor k_inside(Point3 const& x) const { return (*coefficient)(x, material); }
+
+  ProblemData data;
+  std::vector<std::int32_t> dofs;
+  unsigned material = 0;
+  Coefficient const* coefficient = nullptr;
+
+private:
+  Space const& space_;
+  CellGeometry geometry_;
+};
+
+/// Where the points of a face of the first cell lie on that of the second.
+struct Counterpart {
+  int quarter = whole_face;
+  std::vector<int> point;
+  std::array<std::array<double, 2>, 4> corners{};  ///< places of the corners of the first face on the second one
+};
+
+/// Finds it by the vertices that both cells have.
+class FaceMatcher {
+public:
+  FaceMatcher(Space const& space, ReferenceElement const& rule)
+      : space_(space), rule_(rule), first_(static_cast<std::size_t>(space.n_local)), second_(first_) {}
+
+  [[nodiscard]] Counterpart operator()(FaceOfTwoCells const& face);
+
+  /// The unknowns at the corners of a face, the lower one of its directions fastest.
+  [[nodiscard]] std::array<std::int32_t, 4> corners(std::int64_t cell, int face, std::vector<std::int32_t>& dofs) const;
+
+private:
+  Space const& space_;
+  ReferenceElement const& rule_;
+  std::vector<std::int32_t> first_, second_;
+};
+
+/// Solves A x = b with a symmetric positive definite A (n x n, lower triangle), which becomes its factor.
+struct SmallSolver {
+  /// `least`: a pivot that is smaller, as a share of its entry of A, belongs to an equation that follows from those before; its
+  /// unknown is 0 then.
+  static void factor(std::vector<double>& a, std::size_t n, double least = 0) {
+    for (std::size_t j = 0; j < n; ++j) {
+      double* const row_j = a.data() + j * n;
+      double const smallest = std::max(least * row_j[j], std::numeric_limits<double>::min());
+      for (std::size_t k = 0; k < j; ++k)
+        row_j[j] -= row_j[k] * row_j[k];
+      if (least > 0 && row_j[j] <= smallest)
+        row_j[j] = std::numeric_limits<double>::infinity();
+      else
+        row_j[j] = std::sqrt(std::max(row_j[j], smallest));
+      for (std::size_t i = j + 1; i < n; ++i) {
+        double* const row_i = a.data() + i * n;
+        row_i[j] = (row_i[j] - product(row_i, row_j, j)) / row_j[j];
+      }
+    }
+  }
+  /// b becomes L^-1 b, so that b^T A^-1 c is the product of two of these.
+  static void forward(std::vector<double> const& a, std::size_t n, std::span<double> b) {
+    for (std::size_t i = 0; i < n; ++i)
+      b[i] = (b[i] - product(a.data() + i * n, b.data(), i)) / a[i * n + i];
+  }
+  /// b becomes L^-T b.
+  static void backward(std::vector<double> const& a, std::size_t n, std::span<double> b) {
+    for (std::size_t i = n; i-- > 0;) {
+      b[i] /= a[i * n + i];
+      for (std::size_t k = 0; k < i; ++k)
+        b[k] -= a[i * n + k] * b[i];
+    }
+  }
+
+private:
+  /// In four sums, which do not wait for each other.
+  static double product(double const* a, double const* b, std::size_t n) {
+    std::array<double, 4> sums{};
+    std::size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+      for (std::size_t k = 0; k < 4; ++k)
+        sums[k] += a[i + k] * b[i + k];
+    for (; i < n; ++i)
+      sums[0] += a[i] * b[i];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  }
+};
+
+[[nodiscard]] inline double ordered_product(std::vector<double> const& a, std::vector<double> const& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    sum += a[i] * b[i];
+  return sum;
+}
+
+}  // namespace poisson::assembly
