@@ -120,7 +120,7 @@ def test_a_part_with_a_hole(poisson, name):
     if name != "part.brep":
         drawn.rename(poisson.directory / name)
     errors = []
-    for size in (0.1, 0.05):
+    for size in (0.1, 0.05) if name in ("part.step", "part.brep") else (0.1,):  # other endings are names of the same formats
         record = run(poisson, LINEAR, f"problem.mesh.file={name}", f"problem.mesh.size={size}",
                      'problem.mesh.boundaries=[{name: hole, where: "(x - 0.5)^2 + (y - 0.5)^2 < 0.31^2 && z > 0.001 && z < 0.999"}]')
         assert record["errors"]["linf"] < 1e-9
@@ -130,7 +130,7 @@ def test_a_part_with_a_hole(poisson, name):
         assert len(record["mesh"]["boundary_ids"]) == 7 and record["mesh"]["material_ids"] == [1]
         sides = sorted(round(value, 6) for key, value in record["quantities"].items() if re.fullmatch(r"area\.\d+", key))
         assert sides[2:] == [1, 1, 1, 1]
-    assert errors[1] < 0.4 * errors[0] < 0.4 * 0.01, errors
+    assert errors[0] < 0.01 and (len(errors) == 1 or errors[1] < 0.4 * errors[0]), errors
 
 
 @needs_gmsh
