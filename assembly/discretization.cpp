@@ -3,6 +3,7 @@
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/parallel.hpp"
 #include "assembly/space/box_cells.hpp"
+#include "assembly/space/edge_nodes.hpp"
 #include "assembly/space/lattice_pieces.hpp"
 #include "assembly/space/prolongation.hpp"
 #include "assembly/space/space.hpp"
@@ -1226,11 +1227,13 @@ HostVector<double> Discretization::lift_of(std::set<unsigned> const& boundaries)
     if (condition_on(face.boundary_id) != BoundaryType::dirichlet)
       continue;
     space.dofs(face.cell, dofs.data());
-    for (int const node : impl_->element.face_nodes(face.face)) {
-      std::int32_t const unknown = dofs[static_cast<std::size_t>(node)];
+    auto const add = [&](std::int32_t unknown) {
       all[unknown] += 1;
       result[unknown] += boundaries.contains(face.boundary_id) ? 1 : 0;
-    }
+    };
+    for (int const node : impl_->element.face_nodes(face.face))
+      add(dofs[static_cast<std::size_t>(node)]);
+    for_nodes_on_edges(space, dofs, face.face, add);
   }
   for (std::int64_t i = 0; i < space.n_dofs; ++i)
     result[i] = all[i] > 0 ? result[i] / all[i] : 0;

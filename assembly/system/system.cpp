@@ -1,6 +1,7 @@
 #include "assembly/system/system.hpp"
 
 #include "assembly/parallel.hpp"
+#include "assembly/space/edge_nodes.hpp"
 #include "assembly/system/element_kernels.hpp"
 #include "assembly/system/integrals.hpp"
 #include "assembly/system/parts.hpp"
@@ -123,14 +124,17 @@ private:
       if (condition.type != BoundaryType::dirichlet)
         return;
       space_.dofs(cell, dofs.data());
-      for (int const i : face_nodes_[face]) {
-        auto const place = static_cast<std::int32_t>(places_.place(dofs[i]));
+      auto const set = [&](std::int32_t unknown) {
+        auto const place = static_cast<std::int32_t>(places_.place(unknown));
         bool const of_space = set_by[place] == 0 && constraints().constrained(place);
         if (of_space || (set_by[place] != 0 && set_by[place] <= index + 1))
-          continue;
+          return;
         set_by[place] = static_cast<std::uint16_t>(index + 1);
-        constraints().set(place, condition.value.finite(space_.point(dofs[i]), "the Dirichlet value"));
-      }
+        constraints().set(place, condition.value.finite(space_.point(unknown), "the Dirichlet value"));
+      };
+      for (int const i : face_nodes_[face])
+        set(dofs[i]);
+      for_nodes_on_edges(space_, dofs, face, set);
     };
     for (auto const& face : space_.boundary_faces)
       set_nodes(data_.boundary_of.at(face.boundary_id), face.cell, face.face);

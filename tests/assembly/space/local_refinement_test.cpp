@@ -168,6 +168,44 @@ TEST(LocalRefinement, LinearFunctionsOnTurnedCells) {
   }
 }
 
+/// u is 0 on two sides of an L that meet in an edge. A larger cell there, between two that are refined, has that edge but none of
+/// the sides: the nodes of its edge have that value, too, and u = 0 all along.
+TEST(LocalRefinement, EdgesOfLargerCellsOnABoundaryHaveItsValues) {
+  for (int const order : {1, 2, 3}) {
+    ProblemSpec spec = problem_with_levels(generated("subdivided_hyper_L", "2, 2, 1 : -1, -1, 0 : 1, 1, 1 : 1, 1, 1"), order);
+    spec.mesh.boundaries = {{"inner", "abs(x*y) < 1e-9 && x <= 1e-9 && y <= 1e-9"}};
+    spec.source = "1";
+    spec.boundary.clear();
+    spec.boundary.push_back({false, {}, {"inner"}, BoundaryType::dirichlet, "0", "0"});
+    spec.boundary.push_back(neumann("0.2"));
+    for (std::int32_t cell = 0; cell < 3; ++cell) {  // each of the three cells stays large once
+      ProblemSpec refined = spec;
+      LocalRefinement::Cycle cycle;
+      for (std::int32_t other = 0; other < 3; ++other)
+        if (other != cell)
+          cycle.refine.push_back(other);
+      add_cycle(refined, cycle);
+      Discretization discretization(refined);
+      auto const u = solve(discretization);
+      int on_edge = 0;
+      for (std::size_t i = 0; i < u.size(); ++i) {
+        auto const x = discretization.point(static_cast<std::int64_t>(i));
+        if (x[0] == 0 && x[1] == 0) {
+          EXPECT_NEAR(u[i], 0, 1e-14) << "z = " << x[2];
+          ++on_edge;
+        }
+      }
+      EXPECT_GE(on_edge, 2 * order + 1);
+      auto const q = discretization.quantities(u);
+      double sum = 0;
+      for (auto const& [id, boundary] : q.boundaries)
+        sum += boundary.flux;
+      EXPECT_NEAR(sum, discretization.source_integral().sum, 1e-10);
+      EXPECT_TRUE(discretization.estimate_error(Estimator::equilibrated, u).is_bound);
+    }
+  }
+}
+
 /// Robin, Neumann and Dirichlet values with sources: all fluxes together are the integral of f, also near hanging nodes.
 TEST(LocalRefinement, FluxesBalance) {
   for (int const order : {1, 2}) {

@@ -248,7 +248,7 @@ TEST(EquilibratedFlux, BoundsTheErrorAtAnEdge) {
     spec.boundary.push_back({false, {}, {"y"}, BoundaryType::neumann, "y*" + a + "cos" + t, "0"});
     spec.boundary.push_back({false, {}, {"inner"}, BoundaryType::dirichlet, "0", "0"});
     spec.boundary.push_back(neumann("0"));
-    for (int const cycles : {0, order == 1 ? 3 : 0}) {
+    for (int const cycles : {0, 2}) {
       auto const found = effectivity(refine(spec, cycles).spec, energy);
       EXPECT_TRUE(found.is_bound) << found.why;
       EXPECT_GE(found.effectivity, 1);
@@ -324,10 +324,10 @@ TEST(EquilibratedFlux, BoundsTheErrorWhereFourMaterialsMeet) {
 
 /// Fichera's corner, f = 1: the error lies between what a finer mesh has more energy, and that with the bound there.
 TEST(EquilibratedFlux, BoundsTheErrorAtACorner) {
-  for (int const order : {1}) {
+  for (int const order : {1, 2}) {
     ProblemSpec spec = problem_with_levels(generated("subdivided_hyper_L", "2, 2, 2 : -1, -1, -1 : 1, 1, 1 : 1, 1, 1"), order);
     spec.source = "1";
-    auto const coarse = refine(spec, 2), fine = refine(coarse.spec, order == 1 ? 5 : 4);
+    auto const coarse = refine(spec, 2), fine = refine(coarse.spec, order == 1 ? 5 : 3);
     double const least = std::sqrt(fine.energy - coarse.energy), most = std::hypot(least, fine.bound);
     EXPECT_TRUE(coarse.is_bound && fine.is_bound);
     EXPECT_GE(coarse.bound, least);
