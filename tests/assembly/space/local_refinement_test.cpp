@@ -12,16 +12,20 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <deal.II/dofs/dof_handler.h>
 #include <deal.II/dofs/dof_tools.h>
 #include <deal.II/fe/fe_q.h>
 #include <deal.II/fe/fe_tools.h>
 #include <deal.II/lac/affine_constraints.h>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <sstream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace poisson::assembly {
@@ -204,6 +208,79 @@ TEST(LocalRefinement, EdgesOfLargerCellsOnABoundaryHaveItsValues) {
       EXPECT_TRUE(discretization.estimate_error(Estimator::equilibrated, u).is_bound);
     }
   }
+}
+
+/// Three cells of an L in a file of Gmsh, with edges along z that are parabolas: (x + z^2 / 10, y + z (1 - z) / 14, z).
+std::string curved_l() {
+  constexpr std::array<std::array<int, 2>, 12> edges{
+      {{0, 1}, {0, 3}, {0, 4}, {1, 2}, {1, 5}, {2, 3}, {2, 6}, {3, 7}, {4, 5}, {4, 7}, {5, 6}, {6, 7}}};
+  constexpr std::array<std::array<int, 2>, 6> faces{{{0, 2}, {0, 5}, {0, 7}, {1, 6}, {2, 7}, {4, 6}}};  // opposite corners
+  constexpr std::array<std::array<int, 3>, 8> corners{
+      {{0, 0, 0}, {2, 0, 0}, {2, 2, 0}, {0, 2, 0}, {0, 0, 2}, {2, 0, 2}, {2, 2, 2}, {0, 2, 2}}};
+  std::ostringstream nodes, cells;
+  nodes.precision(17);
+  for (int c = 0; c <= 2; ++c)
+    for (int b = -2; b <= 2; ++b)
+      for (int a = -2; a <= 2; ++a) {
+        double const z = c / 2.0;
+        nodes << 13 + a + 5 * b + 25 * c << " " << a / 2.0 + z * z / 10 << " " << b / 2.0 + z * (1 - z) / 14 << " " << z << "\n";
+      }
+  int number = 0;
+  for (auto const& [a, b] : {std::array{-2, 0}, std::array{0, 0}, std::array{0, -2}}) {
+    cells << ++number << " 12 2 1 1";
+    auto const add = [&](int one, int other) {  // the node in the middle of two corners
+      auto const &p = corners[static_cast<std::size_t>(one)], &q = corners[static_cast<std::size_t>(other)];
+      cells << " " << 13 + a + (p[0] + q[0]) / 2 + 5 * (b + (p[1] + q[1]) / 2) + 25 * ((p[2] + q[2]) / 2);
+    };
+    for (int corner = 0; corner < 8; ++corner)
+      add(corner, corner);
+    for (auto const& [one, other] : edges)
+      add(one, other);
+    for (auto const& [one, other] : faces)
+      add(one, other);
+    add(0, 6);
+    cells << "\n";
+  }
+  return "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n75\n" + nodes.str() + "$EndNodes\n$Elements\n3\n" + cells.str() +
+         "$EndElements\n";
+}
+
+/// The same where that edge is curved.
+TEST(LocalRefinement, CurvedEdgesOfLargerCellsOnABoundaryHaveItsValues) {
+  std::string const file = testing::TempDir() + "curved_l_" + std::to_string(getpid()) + ".msh";
+  std::ofstream(file) << curved_l();
+  std::string const x = "(x - z^2/10)", y = "(y - z*(1 - z)/14)";
+  for (int const order : {2, 3}) {
+    MeshSpec mesh;
+    mesh.file = file;
+    ProblemSpec spec = problem_with_levels(mesh, order);
+    spec.mesh.boundaries = {{"inner", "abs(" + x + "*" + y + ") < 0.03 && " + x + " < 0.1 && " + y + " < 0.1"}};
+    spec.source = "1";
+    spec.boundary.clear();
+    spec.boundary.push_back({false, {}, {"inner"}, BoundaryType::dirichlet, "0", "0"});
+    spec.boundary.push_back(neumann("0.2"));
+    for (std::int32_t cell = 0; cell < 3; ++cell) {
+      ProblemSpec refined = spec;
+      LocalRefinement::Cycle cycle;
+      for (std::int32_t other = 0; other < 3; ++other)
+        if (other != cell)
+          cycle.refine.push_back(other);
+      add_cycle(refined, cycle);
+      Discretization discretization(refined);
+      auto const u = solve(discretization);
+      int on_edge = 0;
+      for (std::size_t i = 0; i < u.size(); ++i) {
+        auto const at = discretization.point(static_cast<std::int64_t>(i));
+        double const z = at[2];
+        if (std::hypot(at[0] - z * z / 10, at[1] - z * (1 - z) / 14) < 1e-9) {
+          EXPECT_NEAR(u[i], 0, 1e-14) << "z = " << z;
+          ++on_edge;
+        }
+      }
+      EXPECT_GE(on_edge, 2 * order + 1);
+    }
+  }
+  std::remove(file.c_str());
 }
 
 /// Robin, Neumann and Dirichlet values with sources: all fluxes together are the integral of f, also near hanging nodes.
