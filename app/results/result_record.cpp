@@ -254,6 +254,8 @@ std::string to_json(ResultRecord const& r) {
 }
 
 std::string AdaptiveCycle::answer() const {
+  if (std::isnan(estimate))
+    return "not estimated";
   return text_with_error(value, estimate) + (guaranteed ? " (guaranteed)" : " (estimated)");
 }
 

@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -204,7 +206,17 @@ void AdaptiveRefinement::tell(AdaptiveCycle const& cycle) {
 bool AdaptiveRefinement::goes_on(Solved const& solved) {
   AdaptiveSpec const& spec = config_.adaptive;
   AdaptiveRecord& record = *log_.record.adaptive;
-  Estimate const found = spec.target.empty() ? of_energy_norm(solved) : of_target(solved);
+  Estimate found;
+  std::string failure;  // the solution is there all the same
+  try {
+    found = spec.target.empty() ? of_energy_norm(solved) : of_target(solved);
+  } catch (EnvironmentError const& error) {
+    failure = error.what();
+  } catch (std::bad_alloc const&) {
+    failure = "memory is exhausted";
+  }
+  if (!failure.empty())
+    found.value = found.estimate = std::numeric_limits<double>::quiet_NaN();
   of_cells_ = found.of_cells;
   AdaptiveCycle cycle;
   cycle.cells = solved.mesh.whole.cells;
@@ -230,6 +242,8 @@ bool AdaptiveRefinement::goes_on(Solved const& solved) {
     end(how, why);
     return false;
   };
+  if (!failure.empty())
+    return ends("memory", "the error could not be estimated: " + failure);
   if (!solved.converged)
     return ends("solver", "the solver did not reach its tolerance");
   if (!std::isfinite(found.estimate))

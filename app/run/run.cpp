@@ -38,6 +38,7 @@
 #include <exception>
 #include <future>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -133,6 +134,11 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
       if (solved == nullptr)
         throw;
       go_back("memory", error.what());
+      continue;
+    } catch (std::bad_alloc const&) {
+      if (solved == nullptr)
+        throw;
+      go_back("memory", "memory is exhausted");
       continue;
     } catch (Interrupted const&) {
       if (solved == nullptr)

@@ -1,5 +1,6 @@
 #include "assembly/system/equilibrated_flux.hpp"
 
+#include "assembly/mesh/counts.hpp"
 #include "assembly/parallel.hpp"
 #include "assembly/system/estimate_cells.hpp"
 
@@ -925,6 +926,9 @@ EquilibratedFlux equilibrated_flux(Space const& space, ReferenceElement const& e
 
   // Linear forms of the norm, with inner functions at their best.
   CellForms forms(basis);
+  check_memory(std::int64_t{8} * (space.n_cells * static_cast<std::int64_t>(8 * forms.size + basis.n_flux) +
+                                  std::ssize(space.boundary_faces) * static_cast<std::int64_t>(8 * m)),
+               "the bound of the error");
   forms.values.resize(space.n_cells * 8 * static_cast<std::int64_t>(forms.size), 0.0);
   forms.given.resize(std::ssize(space.boundary_faces) * 8 * static_cast<std::int64_t>(m), 0.0);
   // The form in the flux of one cell, with followers for the divergence, and minus the inner functions that belong to it.
