@@ -16,8 +16,11 @@ void* load_module(std::string const& name, bool visible, std::string& missing) {
     if (path == file && exists(there / file, ignored))
       path = there / file;
   // What stands in for libraries that those behind it name, and nobody calls (tools/stand_ins): loaded first, they are the ones.
-  for (auto const& unused : std::filesystem::directory_iterator(std::filesystem::path(path).replace_extension("unused"), ignored))
-    dlopen(unused.path().c_str(), RTLD_LAZY | RTLD_LOCAL);
+  // Beside the program only: from the folder in which it was started nothing is loaded.
+  if (std::filesystem::path const found = path; found.is_absolute())
+    for (std::filesystem::directory_iterator unused(std::filesystem::path(found).replace_extension("unused"), ignored), end;
+         !ignored && unused != end; unused.increment(ignored))
+      dlopen(unused->path().c_str(), RTLD_LAZY | RTLD_LOCAL);
   // Functions of the libraries behind it are looked up when they are called: most never are. Its own are looked up now, as it is
   // linked with -z now: one that is missing is told before there is work to lose.
   void* const library = dlopen(path.c_str(), RTLD_LAZY | (visible ? RTLD_GLOBAL : RTLD_LOCAL));
