@@ -107,7 +107,7 @@ Emptied count_emptied(MeshCounts const& counts, ProblemData const& data, int ord
 
 /// What a process with deal.II holds more when it has made its first mesh: code of libraries, of which a page counts from its first
 /// use on. And what every run holds more in the end: code, stacks of threads, small objects.
-constexpr std::int64_t dealii_code = 8 << 20, other_code = 6 << 20;
+constexpr std::int64_t dealii_code = 6 << 20, other_code = 6 << 20;
 
 /// `held`: what the process held before and after the coarse mesh was made.
 struct Held {
