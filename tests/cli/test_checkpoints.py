@@ -41,8 +41,9 @@ def checkpoints(poisson, of="out"):
     return sorted(int(path.stem.removeprefix("checkpoint_")) for path in folder(poisson, of).glob("*.json")) if folder(poisson, of).exists() else []
 
 
-def cut(poisson, words, how, n=2, until="checkpoint at iteration"):
-    """Starts a run, and sends a signal to all its processes when it has left the n-th checkpoint. Returns its exit code."""
+def cut(poisson, words, how, of=2, until="checkpoint at iteration", tries=4):
+    """Starts a run, and sends a signal to all its processes when it has left so many checkpoints. Returns its exit code."""
+    n = of
     process = subprocess.Popen(words, cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     for line in process.stdout:
         n -= until in line
@@ -54,6 +55,9 @@ def cut(poisson, words, how, n=2, until="checkpoint at iteration"):
         process.send_signal(how)
     out, err = process.communicate(timeout=120)
     assert n == 0, out + err
+    if process.returncode == 0 and tries > 1 and "--resume" not in words:  # it had ended before the signal came: this machine is busy
+        shutil.rmtree(poisson.directory / words[words.index("--output") + 1])
+        return cut(poisson, words, how, of, until, tries - 1)
     return process.returncode
 
 
