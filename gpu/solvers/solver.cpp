@@ -1577,6 +1577,33 @@ bool may_halve(std::array<std::int64_t, 3> const& nodes) {
   return std::ranges::all_of(nodes, [](std::int64_t m) { return m % 2 != 0 && m >= 5; });
 }
 
+/// `count` times `part` over `whole`.
+std::int64_t rounded_share(std::int64_t count, std::int64_t part, std::int64_t whole) {
+  return static_cast<std::int64_t>(static_cast<double>(count) * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+/// The level of lattices from which on every rank has all of them.
+struct GatheredLattices {
+  std::int64_t rows = 0;             ///< of the first such level
+  std::int64_t kept = 0, setup = 0;  ///< bytes of it and of the coarser ones, and the most while they are made
+};
+
+/// `nodes` and `rows` are those of the finest level here, `number` is the size of a value.
+GatheredLattices gathered_lattices(std::int64_t nodes, std::int64_t rows, std::int64_t rows_of_all, std::int64_t number,
+                                   MultigridOptions const& options) {
+  std::int64_t whole = rounded_share(nodes, rows_of_all, rows);
+  GatheredLattices result;
+  result.rows = rows_of_all;
+  while (result.rows > options.gathered_size) {
+    result.rows /= 8;
+    whole /= 8;
+  }
+  result.kept = number * 14 * whole * 116 / 100 + (4 * number + 1) * result.rows * 8 / 7;
+  // The values by pieces, and as they are sent or then by lattices; three vectors, and a diagonal in double.
+  result.setup = std::max(2 * number * 14 * whole, result.kept + (3 * number + 8) * result.rows);
+  return result;
+}
+
 }  // namespace
 
 SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& options) {
@@ -1658,12 +1685,18 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     kept = order_one.tables + finest + (finer ? 3 * number * n : 0) + (4 * number + 1) * rows * 8 / 7;
     kept += aggregates ? 27 * rows * number + 10 * rows * (number + 4) : number * 14 * order_one.nodes * 116 / 100;
     kept += order_one.tensors * number / 8;
+    bool const is_gathered = !aggregates && system.rows_of_all > 0 && rows > 0 && n > 0;
+    std::int64_t const of_all = is_gathered ? rounded_share(system.rows_of_all, rows, n) : 0;
+    GatheredLattices whole;
+    if (is_gathered)
+      whole = gathered_lattices(order_one.nodes, rows, of_all, number, options.multigrid);
+    kept += whole.kept;
     // OrderOne is made; then Lanczos's method has four vectors; then coarser levels are made of its matrix.
     std::int64_t const matrix = aggregates ? 12 * 27 * rows + order_one.tensors : 8 * 14 * order_one.nodes;
     std::int64_t const lanczos = order_one.tables + matrix + finest + (finer ? 4 * number * n : 0);
     std::int64_t const coarser = matrix + kept - (finer ? 3 * number * n : 0) - 3 * number * rows +
                                  (aggregates ? 0 : 32 * rows);  // of a box a diagonal, a vector and all coarser matrices in double
-    std::int64_t const later = std::max(lanczos, coarser);
+    std::int64_t const later = std::max(lanczos, coarser + (is_gathered ? whole.setup - whole.kept : 0));
     if (cpu)
       setup = std::max(order_one.host + order_one.backend, later), setup_on_backend = 0;
     else
@@ -1671,10 +1704,18 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   } else if (multigrid && lattice_levels) {
     // Values of the finest level in single, and of the others, whose lattices have some more than an eighth of the nodes; of every
     // level the diagonal, three vectors and a mark. While they are made three vectors, and a diagonal in double.
-    kept = (number == 4 ? 4 * 14 * system.n_lattice_nodes : 0) + number * 14 * system.n_lattice_nodes * 16 / 100 +
-           (4 * number + 1) * n * 8 / 7;
+    std::int64_t const own_in_single = number == 4 ? 4 * 14 * system.n_lattice_nodes : 0;
+    kept = own_in_single + number * 14 * system.n_lattice_nodes * 16 / 100 + (4 * number + 1) * n * 8 / 7;
     setup_on_backend = kept + (3 * number + 8) * n;
     setup += number * n;
+    if (system.rows_of_all > 0) {
+      GatheredLattices const whole = gathered_lattices(system.n_lattice_nodes, n, system.rows_of_all, number, options.multigrid);
+      bool const is_finest = whole.rows == system.rows_of_all;  // its copy here is there until all levels are made
+      setup_on_backend =
+          is_finest ? number * 14 * system.n_lattice_nodes + whole.setup : std::max(setup_on_backend, kept + whole.setup);
+      kept = is_finest ? whole.kept : kept + whole.kept;
+      setup += 8 * whole.rows;  // the places of its unknowns, and of its rims
+    }
   } else if (aggregation) {
     // P and P^T, coarser matrices, offsets; of every level the diagonal and three vectors.
     kept = finest_in_single + (2 * 5 * n + nnz * 13 / 100) * (number + 4) + 16 * n + 4 * number * n * 10 / 9;
