@@ -308,10 +308,12 @@ int print_check(Configuration const& configuration, int ranks, CheckOptions cons
   if (!memory.division.empty()) {
     char const* const about_rank = memory.is_exact ? "" : "about ";
     out << "#   " << memory.division << "\n# Of the rank with most of them\n"
-        << "#   unknowns       " << about_rank << with_thousands(memory.rows) << ", and " << about_rank
-        << with_thousands(memory.ghosts) << " that come from "
-        << (memory.neighbors > 0 ? std::to_string(memory.neighbors) + " " : "") << "other rank"
-        << (memory.neighbors == 1 ? "" : "s") << " in each product\n";
+        << "#   unknowns       " << about_rank << with_thousands(memory.rows);
+    if (memory.ghosts > 0)
+      out << ", and " << about_rank << with_thousands(memory.ghosts) << " that come from "
+          << (memory.neighbors > 0 ? std::to_string(memory.neighbors) + " " : "") << "other rank"
+          << (memory.neighbors == 1 ? "" : "s") << " in each product";
+    out << "\n";
   }
   out << "#   host memory    about " << bytes_text(static_cast<double>(memory.host_peak().bytes)) << " at most, "
       << bytes_text(static_cast<double>(memory.program)) << " of them for the program\n"

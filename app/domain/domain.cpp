@@ -584,9 +584,8 @@ Forecaster no_forecast() {
 Domain make_domain(RunConfig const& config, Team& team, Forecaster const& forecast) {
   if (team.is_alone())
     return whole_mesh(config, forecast);
-  if (config.problem.mesh.local != nullptr)
-    throw InputError("problem.mesh.adaptive", "meshes are refined locally on one rank for now; run without mpirun, or with "
-                                              "refinements in place of adaptive");
+  if (config.problem.mesh.local != nullptr)  // a run has the first rank's
+    throw InputError("problem.mesh.adaptive", "several ranks take no part in meshes that are refined locally; leave it out here");
   if (config.is_box())
     return mesh_of_box(config, team, forecast);
   Domain mesh = mesh_of_parts(config, team, forecast);

@@ -217,7 +217,7 @@ std::string to_json(ResultRecord const& r) {
                        {"ended", adaptive.ended},
                        {"reason", adaptive.reason},
                        {"cycles", std::move(cycles)}};
-    if (!adaptive.cycles.empty())
+    if (!adaptive.cycles.empty() && adaptive.ended != AdaptiveRecord::not_judged)
       out["errors_of"][adaptive.target] = {{"estimate", adaptive.cycles.back().estimate},
                                            {"guaranteed", adaptive.cycles.back().guaranteed}};
   }

@@ -45,9 +45,11 @@ struct AdaptiveCycle {
 
 /// What became of problem.mesh.adaptive.
 struct AdaptiveRecord {
+  /// What it ended by where it was interrupted before the error on the last mesh was estimated.
+  static constexpr char const* not_judged = "interrupted";
   std::string target;
   ErrorGoal tolerance;
-  std::string ended = "interrupted", reason;
+  std::string ended = not_judged, reason;
   std::vector<AdaptiveCycle> cycles;
 };
 

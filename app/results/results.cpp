@@ -29,8 +29,8 @@ std::string message_of(std::exception_ptr const& error) {
 }  // namespace
 
 Results::Results(RunConfig const& config, RunOptions const& options, InternalRunOptions const& internal,
-                 std::vector<std::string> names)
-    : config_(config), team_(internal.team) {
+                 std::vector<std::string> names, Team& writers)
+    : config_(config), team_(internal.team), writers_(writers) {
   for (std::string const& name : residual_files(config.output))
     names.push_back(name);
   names.emplace_back("resolved.yaml");
@@ -46,10 +46,10 @@ Results::Results(RunConfig const& config, RunOptions const& options, InternalRun
   });
 }
 
-fs::path Results::shared_path() {
+fs::path Results::path_of(Team& team) {
   if (directory_)
     directory_->ensure_writable();
-  return team_.of_first(directory_ ? fs::absolute(directory_->path()).string() : "");
+  return team.of_first(directory_ ? fs::absolute(directory_->path()).string() : "");
 }
 
 /// Peaks are those of the rank that has most; times of stages are those of the first rank, beside those of all.

@@ -24,8 +24,10 @@ namespace poisson::app {
 class Results {
 public:
   /// `names`: the files that may be written besides the record, the configuration, the convergence history, the page and analyses;
-  /// as ResultsDirectory takes them. Collective. Throws InputError (there are results already), EnvironmentError.
-  Results(RunConfig const& config, RunOptions const& options, InternalRunOptions const& internal, std::vector<std::string> names);
+  /// as ResultsDirectory takes them. `writers`: the ranks that call attempt_together, output and analysis: those of `internal`, or
+  /// the first one alone. Collective. Throws InputError (there are results already), EnvironmentError.
+  Results(RunConfig const& config, RunOptions const& options, InternalRunOptions const& internal, std::vector<std::string> names,
+          Team& writers);
 
   /// Calls write(), which is collective and throws the same on all ranks. An EnvironmentError is stored, so that the other files
   /// and the record are still written; finish() throws the first one.
@@ -34,12 +36,12 @@ public:
     try {
       write();
     } catch (EnvironmentError const&) {
-      if (!team_.agreed())
+      if (!writers_.agreed())
         throw;
-      team_.caught();
+      writers_.caught();
       keep(std::current_exception());
     } catch (std::bad_alloc const&) {
-      if (!team_.agreed())
+      if (!writers_.agreed())
         throw;
       keep_lack_of_memory();
     }
@@ -67,7 +69,7 @@ public:
   void output(RunLog& log, Make&& make, Write&& write) {
     log.record.clock.time(Stage::output, [&] {
       attempt([&](ResultsDirectory& directory) { write_residuals(log.record, directory); });
-      log.unless_interrupted("after the solve", [&] { attempt_together([&] { make(shared_path()); }); });
+      log.unless_interrupted("after the solve", [&] { attempt_together([&] { make(path_of(writers_)); }); });
       attempt([&](ResultsDirectory& directory) { plot_residuals(log.record, config_.output, directory); });
       attempt(write);
     });
@@ -88,7 +90,7 @@ public:
   }
 
   /// The path of the directory, on every rank. Collective.
-  [[nodiscard]] std::filesystem::path shared_path();
+  [[nodiscard]] std::filesystem::path shared_path() { return path_of(team_); }
 
   /// Writes the record and prints the table of results. Then throws the first stored error, or returns the exit code: the same on
   /// all ranks. Collective.
@@ -100,11 +102,12 @@ private:
       failure_ = std::move(failure);
   }
   void keep_lack_of_memory() { keep(std::make_exception_ptr(OutOfMemoryError("out of memory while the results were written"))); }
+  [[nodiscard]] std::filesystem::path path_of(Team& team);
   void gather_figures(ResultRecord& record) const;
   [[nodiscard]] ExitCode finish_on_first(RunLog& log);
 
   RunConfig const& config_;
-  Team& team_;
+  Team &team_, &writers_;
   std::optional<ResultsDirectory> directory_;  ///< of the first rank
   std::exception_ptr failure_;
 };

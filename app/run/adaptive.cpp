@@ -206,6 +206,7 @@ void AdaptiveRefinement::tell(AdaptiveCycle const& cycle) {
 bool AdaptiveRefinement::goes_on(Solved const& solved) {
   AdaptiveSpec const& spec = config_.adaptive;
   AdaptiveRecord& record = *log_.record.adaptive;
+  of_cells_.clear();  // they are of the mesh before, should this be interrupted
   Estimate found;
   std::string failure;  // the solution is there all the same
   try {

@@ -571,6 +571,16 @@ MemoryForecast::OfStage const& MemoryForecast::peak(std::vector<OfStage> const& 
 }
 
 MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem, int ranks) {
+  if (config.adaptive.is_asked() && ranks > 1) {  // SolvesOnRanks
+    MemoryForecast of_first = forecast_memory(config, backend, problem, 1);
+    of_first.division = "parts          " + std::to_string(ranks) + " of the rows, for solves; the first rank has the mesh";
+    of_first.rows = rounded(static_cast<double>(of_first.rows) / ranks);
+    of_first.is_exact = false;
+    of_first.program += bytes_of_mpi;
+    for (MemoryForecast::OfStage& stage : of_first.host)
+      stage.bytes += bytes_of_mpi;
+    return of_first;
+  }
   MemoryForecast result;
   result.plan = plan_assembly(config, backend, problem.mesh(), division_of(config, problem.mesh(), ranks));
   result.plan.leaves_nodes = leaves_nodes(config, result.plan, problem.estimate(result.plan.into()));

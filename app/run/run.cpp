@@ -20,6 +20,7 @@
 #include "app/run/kept.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/run/run_device.hpp"
+#include "app/run/solves_on_ranks.hpp"
 #include "app/run/system.hpp"
 #include "app/run/system_solver.hpp"
 #include "assembly/image/image_file.hpp"
@@ -159,6 +160,8 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
                                     record.status == SolverStatus::converged});
       });
     });
+    if (record.status == SolverStatus::interrupted && record.adaptive->reason.empty())
+      record.adaptive->reason = record.reason;
     if (!record.adaptive->cycles.empty() && record.status != SolverStatus::interrupted)
       keep(*solved);
   }
@@ -192,9 +195,11 @@ std::string pure_neumann_note(double compatibility_defect) {
 ExitCode run_case(Configuration const& configuration, RunOptions const& given, Console& console,
                   InternalRunOptions const& internal) {
   RunConfig const& config = configuration.config();
-  Team& team = internal.team;
-  require_same_configuration(config, team);
-  EarlierRun earlier = find_earlier_run(config, given, internal.own_folder, team);
+  Team& ranks = internal.team;
+  // Meshes that are refined locally are the first rank's, which is then alone but for solves.
+  Team& team = config.adaptive.is_asked() ? alone_team() : ranks;
+  require_same_configuration(config, ranks);
+  EarlierRun earlier = find_earlier_run(config, given, internal.own_folder, ranks);
   if (earlier.finished) {
     tell_finished(config, console);
     return *earlier.finished;
@@ -203,32 +208,35 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
   Kept of_this_run;
   Kept& kept = internal.kept != nullptr ? *internal.kept : of_this_run;
   std::future<void> const with_device =  // while libraries are loaded
-      kept.contexts.empty() ? begin_with_device(config.backend, team) : std::future<void>();
-  team.together([&] {
+      kept.contexts.empty() ? begin_with_device(config.backend, ranks) : std::future<void>();
+  ranks.together([&] {
     set_thread_count(options.threads);
     assembly::prepare_for(config.problem.mesh);
   });
   std::optional<SystemFiles> const system_files =
       options.matrix_out.empty() ? std::nullopt : std::optional<SystemFiles>(options.matrix_out);
-  team.on_first([&] {
+  ranks.on_first([&] {
     if (system_files)
       system_files->require_free(options.overwrite);
   });
   Outputs const outputs(config, team.size(), internal.keep_unknowns);
-  Results results(config, options, internal, outputs.names());
+  Results results(config, options, internal, outputs.names(), team);
   RunLog log(config, options, console);
   ResultRecord& record = log.record;
-  Checkpoints checkpoints(config, std::move(earlier), results.shared_path(), team, log);
+  Checkpoints checkpoints(config, std::move(earlier), results.shared_path(), ranks, log);
   record.clock.time(Stage::mesh, [&] {  // while a device starts
     record.fingerprint = fingerprint(config);
-    team.together([&] { read_image_ahead(config.problem.mesh); });
+    ranks.together([&] { read_image_ahead(config.problem.mesh); });
   });
-  RunDevice device(config.backend, team, log, kept);
-  log.begin(options.path + team.on_ranks());
-  team.on_first([&] {
+  RunDevice device(config.backend, ranks, log, kept);
+  log.begin(options.path + ranks.on_ranks());
+  ranks.on_first([&] {
     if (system_files)
       system_files->require_writable();
   });
+  std::optional<SolvesOnRanks> on_ranks;
+  if (config.adaptive.is_asked())
+    on_ranks.emplace(config, ranks, device, log, checkpoints);
   record.configuration_file = options.path;
   record.order = config.problem.order;
   // The solution of the case before goes before the mesh of this one is made, unless it serves.
@@ -264,6 +272,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
     auto solved = std::make_unique<SolvedMesh>(of_mesh, team, device, log);
     SystemSolver& solver = solved->solver;
     solver.checkpoints = &checkpoints;
+    if (on_ranks)
+      on_ranks->solve_for(solver, system_files || !config.analysis.empty());
     std::optional<AssemblyPlan> expected;
     auto const forecast = [&, ranks_here = team.n_on_this_machine()](assembly::CheckedProblem const& problem) {
       if (adaptive)
@@ -288,7 +298,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
       tell(note);
     record.mesh = mesh.whole;
     record.dofs = record.mesh.dofs;
-    device.connect_ranks(record.dofs);
+    if (!on_ranks)
+      device.connect_ranks(record.dofs);
     record.extent = extent_of(mesh, team);
     DomainPoints const& points = solved->points.emplace(mesh, team, requested_points(config, outputs.point_sets()));
     auto const notes = check_requests(config, outputs, mesh, team, points.inside(), record.extent);
@@ -361,7 +372,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
     return solved;
   };
 
-  log.until_interrupted([&] {
+  auto const solve_and_write = [&] {
     std::unique_ptr<SolvedMesh> const solved =
         adaptive ? refine_adaptively(
                        *adaptive, log, solve_on,
@@ -451,6 +462,12 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
       kept.matrix->route = solved->route;
       kept.matrix->planned = solved->planned;
     }
+  };
+  log.until_interrupted([&] {
+    if (on_ranks)
+      on_ranks->lead(solve_and_write);
+    else
+      solve_and_write();
   });
 
   write_configuration(configuration, results);

@@ -224,7 +224,7 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& give
   RunOptions const options = options_after(given, earlier);
   InternalRunOptions internal;
   internal.team = team;
-  Results results(config, options, internal, {"solution.mtx", "solution_low.mtx"});
+  Results results(config, options, internal, {"solution.mtx", "solution_low.mtx"}, team);
   RunLog log(config, options, console);
   Checkpoints checkpoints(config, std::move(earlier), results.shared_path(), team, log);
   Kept kept;

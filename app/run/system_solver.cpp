@@ -2,6 +2,7 @@
 
 #include "app/plan/format_choice.hpp"
 #include "app/run/balance.hpp"
+#include "app/run/solves_on_ranks.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/core/place_text.hpp"
@@ -35,6 +36,13 @@ std::unique_ptr<Matrix> make_configured_matrix(Arguments&&... arguments) {
 
 void SystemSolver::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks, RowNumbers const& numbers,
                            bool whole_is_taken) {
+  if (SolvesOnRanks* const ranks = std::exchange(on_ranks, nullptr); ranks != nullptr) {
+    if (keeps_matrix)
+      convert({{}, rows.matrix}, blocks, numbers, whole_is_taken);
+    ranks->convert(std::move(rows));
+    on_ranks = ranks;
+    return;
+  }
   ResultRecord& record = log_.record;
   Communicator& ranks = team_.communicator();
   static_cast<void>(device_.context());
@@ -163,7 +171,7 @@ void SystemSolver::record_matrix() {
 void SystemSolver::record_devices() {
   ResultRecord& record = log_.record;
   Communicator& ranks = team_.communicator();
-  if (team_.is_alone())
+  if (team_.is_alone() || !record.devices_of_ranks.empty())  // told for the mesh before
     return;
   DeviceDescription const mine = device_.context().description();
   record.devices_of_ranks = gather_texts(ranks, mine.name);
@@ -180,6 +188,8 @@ void SystemSolver::record_devices() {
 
 FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOneProvider order_one,
                               RankNestedProvider nested_spaces, RowNumbers row_numbers) {
+  if (on_ranks != nullptr)
+    return on_ranks->solve(b, constant_null_space, start, keeps_setup_);
   ResultRecord& record = log_.record;
   MultiPrecisionOperator const& a = matrix().for_solver();
   Context& context = device_.context();
@@ -278,6 +288,8 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
 }
 
 ResidualNorms SystemSolver::norms_of(Field const& r, Field const& b) const {
+  if (on_ranks != nullptr)
+    return on_ranks->norms_of(r, b);
   Context& context = device_.context();
   Array<double> diagonal(context, r.size());
   static_cast<LinearOperator<double> const&>(matrix().for_solver()).diagonal(diagonal.data());
@@ -292,6 +304,8 @@ void SystemSolver::record_residual(Field const& r, Field const& b) {
 }
 
 void SystemSolver::verify(Field const& b, FieldPair& x) {
+  if (on_ranks != nullptr)
+    return on_ranks->verify(b, x);
   ResultRecord& record = log_.record;
   // What a solver calls `converged`.
   auto const small = [&] { return record.residual_true <= 2 * record.solver.tolerance; };
@@ -322,6 +336,8 @@ void SystemSolver::verify(Field const& b, FieldPair& x) {
 }
 
 std::vector<SystemSolver::Solved> SystemSolver::solve_more(std::vector<Array<double>> b) {
+  if (on_ranks != nullptr)
+    return on_ranks->solve_more(std::move(b));
   ResultRecord& record = log_.record;
   Context& context = device_.context();
   std::vector<Array<double>> x(b.size()), x_low(b.size());
@@ -359,6 +375,8 @@ std::vector<SystemSolver::Solved> SystemSolver::solve_more(std::vector<Array<dou
 }
 
 Field SystemSolver::correction(Field const& r, double tolerance) {
+  if (on_ranks != nullptr)
+    return on_ranks->correction(r, tolerance);
   ResultRecord& record = log_.record;
   Array<double> d, d_low;
   SolverOptions options = solver_;

@@ -21,6 +21,8 @@
 
 namespace poisson::app {
 
+class SolvesOnRanks;
+
 /// Stores the matrix of a run or a solve in its format, solves with it, and verifies the solution; all into the record. Call
 /// convert or adopt, solve and verify in this order. Vectors are those of own rows. All functions are collective.
 class SystemSolver {
@@ -57,6 +59,11 @@ public:
   bool needs_any_method = false;
   /// The caller sets it to where iterations may begin, see SolverOptions. It is not used where it is of another size or context.
   Array<double> const* start = nullptr;
+
+  /// The caller sets it where several ranks solve what this one alone has, and others wait in SolvesOnRanks::lead; null: nowhere.
+  /// The matrix is then there for them only, unless the caller says `keeps_matrix`.
+  SolvesOnRanks* on_ranks = nullptr;
+  bool keeps_matrix = false;
 
   /// The caller sets it where the state of `solve` is to be left, or to go on from; null: nowhere. Not of other solves.
   Checkpoints* checkpoints = nullptr;

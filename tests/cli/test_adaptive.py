@@ -5,6 +5,7 @@ import math
 import signal
 import statistics
 import subprocess
+import time
 
 import pytest
 from conftest import ROOT, Poisson
@@ -219,6 +220,27 @@ def test_an_interrupt_leaves_the_last_finished_cycle(poisson):
     assert record["dofs"] == record["adaptive"]["cycles"][-1]["dofs"] and record["errors"]["l2"] < 0.1
 
 
+@pytest.mark.parametrize("seconds", [0.1, 0.25, 0.4, 0.6])
+def test_an_interrupt_at_any_time_leaves_a_whole_result(poisson, seconds):
+    """In an estimate, too, which here takes most of the time: then the solution is of a mesh that was not judged."""
+    process = subprocess.Popen(poisson.command("run", poisson.write(CORNER), "--output", "out", *QUIET, "--set", "problem.mesh.adaptive.tolerance=0.001%",
+                                               "--set", "problem.mesh.adaptive.estimator=equilibrated", "--set", "problem.mesh.adaptive.max_unknowns=5e6"),
+                               cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for line in process.stdout:
+        if "cycle 4" in line:
+            break
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    record = poisson.record()
+    cycles = record["adaptive"]["cycles"]
+    assert record["status"] == "interrupted" and "complete" in record["reason"]
+    judged = record["adaptive"]["ended"] == "interrupt"
+    assert judged or record["adaptive"]["ended"] == "interrupted"
+    assert (record["dofs"] == cycles[-1]["dofs"]) == judged and ("errors_of" in record) == judged
+
+
 REFUSED = {
     "curved cells of a generator": (["problem.mesh={generator: hyper_ball, adaptive: {tolerance: 2%}}", "problem.element.order=2"], "problem.element.order", "curved"),
     "a target that is not there": (["problem.mesh.adaptive.target=flux.nose"], "problem.mesh.adaptive.target", "nose"),
@@ -239,13 +261,6 @@ def test_what_does_not_go_is_refused_by_name(poisson, case):
     sets, key, word = REFUSED[case]
     done = run(poisson, PLATE, *sets, code=1)
     assert key in done.stderr and word in done.stderr, done.stderr
-
-
-def test_ranks_are_refused_by_name(poisson):
-    from ranks import on_ranks
-
-    done = on_ranks(poisson, 2, "run", poisson.write(PLATE), "--output", "out", code=1)
-    assert "problem.mesh.adaptive" in done.stderr and "one rank" in done.stderr
 
 
 @pytest.mark.parametrize("shape, order", [(2, 1), (2, 2), (3, 2), (3, 3)])

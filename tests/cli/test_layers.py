@@ -68,6 +68,7 @@ ASKS_FOR_OTHER_RANKS = {
     "app/domain/domain.cpp": 1,  # one Discretization for cells around and own cells
     "app/run/run_device.cpp": 1,  # devices connect beside the mesh; a rank alone does not wait for its own
     "app/run/shared_matrix.cpp": 1,  # a Matrix, or the part of one
+    "app/run/solves_on_ranks.cpp": 1,  # nobody to solve with
     "app/run/system_solver.cpp": 5,  # what the solver is told of the matrix; bandwidth is measured on one rank
     "gpu/kernels/backends.cpp": 1,  # NCCL is not loaded for one rank
     "gpu/exchange/halo.cpp": 1,  # images of own nodes are copies, which wait for nobody
