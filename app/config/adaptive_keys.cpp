@@ -6,6 +6,27 @@
 #include <set>
 #include <string>
 
+namespace poisson::app {
+
+bool takes_higher_orders(assembly::MeshSpec const& mesh) {
+  static std::set<std::string> const flat{"box",
+                                          "hyper_cube",
+                                          "subdivided_hyper_cube",
+                                          "hyper_rectangle",
+                                          "subdivided_hyper_rectangle",
+                                          "hyper_L",
+                                          "subdivided_hyper_L",
+                                          "hyper_cross",
+                                          "cheese",
+                                          "general_cell",
+                                          "parallelepiped",
+                                          "subdivided_parallelepiped",
+                                          "enclosed_hyper_cube"};
+  return !mesh.file.empty() || flat.contains(mesh.generator);
+}
+
+}  // namespace poisson::app
+
 namespace poisson::app::schema {
 namespace {
 
@@ -87,6 +108,11 @@ Keys<RunConfig> keys_of_adaptive() {
                      "whole estimate; fixed_fraction, this share of the cells.")
           .or_null("the default")
           .only(with_tolerance, is_adaptive),
+      key<RunConfig>("problem.mesh.adaptive.orders", Choice<AdaptiveOrders>{}, POISSON_MEMBER(adaptive.orders), "",
+                     "given: elements have problem.element.order. auto: of the orders 1 to 4 that which needs least work for the "
+                     "tolerance, by two meshes of each.")
+          .or_null("the default")
+          .only(with_tolerance, is_adaptive),
       key<RunConfig>("problem.mesh.adaptive.fraction", AutoOr<Number>{{0, 1}}, POISSON_MEMBER(adaptive.fraction), "",
                      "The share of `marking`. auto: 0.5 of the estimate, 0.15 of the cells.")
           .only(with_tolerance, is_adaptive),
@@ -120,24 +146,13 @@ void check_adaptive(YamlNode const& root, RunConfig const& config) {
     refuse("analysis.svd", "snapshots are vectors of one mesh, and with problem.mesh.adaptive every case has its own");
   if (config.sweep.greedy)
     refuse("sweep.greedy", "predicts vectors of one mesh, and with problem.mesh.adaptive every case has its own");
-  // Where curved cells of two sizes meet, higher orders are not exact for linear functions.
-  static std::set<std::string> const flat{"box",
-                                          "hyper_cube",
-                                          "subdivided_hyper_cube",
-                                          "hyper_rectangle",
-                                          "subdivided_hyper_rectangle",
-                                          "hyper_L",
-                                          "subdivided_hyper_L",
-                                          "hyper_cross",
-                                          "cheese",
-                                          "general_cell",
-                                          "parallelepiped",
-                                          "subdivided_parallelepiped",
-                                          "enclosed_hyper_cube"};
-  assembly::MeshSpec const& mesh = config.problem.mesh;
-  if (config.problem.order > 1 && mesh.file.empty() && !flat.contains(mesh.generator))
+  if (config.problem.order > 1 && !takes_higher_orders(config.problem.mesh))
     refuse("problem.element.order", "found " + std::to_string(config.problem.order) + "; allowed with adaptive: 1 on meshes of '" +
-                                        mesh.generator + "', whose cells may be curved. Cells of files may have any order");
+                                        config.problem.mesh.generator +
+                                        "', whose cells may be curved. Cells of files may have any order");
+  if (config.adaptive.chooses_order() && config.problem.order > 1)
+    refuse("problem.element.order", "found " + std::to_string(config.problem.order) +
+                                        ", and problem.mesh.adaptive.orders: auto finds the order; leave one of them out");
   for (assembly::BoundaryCondition const& condition : config.problem.boundary)
     if (condition.type == assembly::BoundaryType::periodic)
       refuse(key, "cells at periodic boundaries are not refined locally yet; use other conditions, or refinements in place of "

@@ -109,12 +109,20 @@ struct EffectiveSpec {
 
 /// How cells are chosen to be refined.
 enum class Marking { doerfler, fixed_fraction };
+/// The order of elements on meshes that are refined adaptively: problem.element.order, or that which reaches the tolerance with
+/// least work.
+enum class AdaptiveOrders { given, automatic };
 }  // namespace poisson::app
 
 template <>
 struct poisson::Names<poisson::app::Marking> {
   static constexpr std::array<Named<app::Marking>, 2> values{
       {{app::Marking::doerfler, "doerfler"}, {app::Marking::fixed_fraction, "fixed_fraction"}}};
+};
+template <>
+struct poisson::Names<poisson::app::AdaptiveOrders> {
+  static constexpr std::array<Named<app::AdaptiveOrders>, 2> values{
+      {{app::AdaptiveOrders::given, "given"}, {app::AdaptiveOrders::automatic, "auto"}}};
 };
 
 namespace poisson::app {
@@ -133,12 +141,18 @@ struct AdaptiveSpec {
   std::int64_t max_cycles = 15, max_levels = 20;
   assembly::Estimator estimator = assembly::Estimator::local_problems;
   Marking marking = Marking::doerfler;
+  AdaptiveOrders orders = AdaptiveOrders::given;
   std::optional<double> fraction;
   double coarsen_fraction = 0;
   bool keep_cycles = false;
 
   [[nodiscard]] bool is_asked() const { return tolerance.has_value(); }
+  [[nodiscard]] bool chooses_order() const { return is_asked() && orders == AdaptiveOrders::automatic; }
 };
+
+/// Whether adaptive refinement takes elements of higher orders on a mesh: where curved cells of a generator have two sizes and
+/// meet, these are not exact for linear functions.
+[[nodiscard]] bool takes_higher_orders(assembly::MeshSpec const& mesh);
 
 /// What the solution's file for ParaView may hold, in its order there.
 enum class SolutionField { u, exact, error, material, coefficient, flux, flux_points, gradient, level, estimator };

@@ -217,6 +217,12 @@ std::string to_json(ResultRecord const& r) {
                        {"ended", adaptive.ended},
                        {"reason", adaptive.reason},
                        {"cycles", std::move(cycles)}};
+    for (TriedOrder const& tried : adaptive.orders)
+      out["adaptive"]["orders"].push_back({{"order", tried.order},
+                                           {"dofs", tried.dofs},
+                                           {"estimate", tried.estimate},
+                                           {"dofs_needed", tried.dofs_needed},
+                                           {"work", tried.work}});
     if (!adaptive.cycles.empty() && adaptive.ended != AdaptiveRecord::not_judged)
       out["errors_of"][adaptive.target] = {{"estimate", adaptive.cycles.back().estimate},
                                            {"guaranteed", adaptive.cycles.back().guaranteed}};

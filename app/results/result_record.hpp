@@ -43,6 +43,15 @@ struct AdaptiveCycle {
   [[nodiscard]] std::string answer() const;
 };
 
+/// An order of elements that problem.mesh.adaptive.orders has tried, and what it takes to reach the tolerance with it.
+struct TriedOrder {
+  int order = 1;
+  std::int64_t dofs = 0;   ///< of the mesh where the error was estimated
+  double estimate = 0;     ///< there
+  double dofs_needed = 0;  ///< predicted
+  double work = 0;         ///< predicted, in unknowns of elements of order 1
+};
+
 /// What became of problem.mesh.adaptive.
 struct AdaptiveRecord {
   /// What it ended by where it was interrupted before the error on the last mesh was estimated.
@@ -51,6 +60,7 @@ struct AdaptiveRecord {
   ErrorGoal tolerance;
   std::string ended = not_judged, reason;
   std::vector<AdaptiveCycle> cycles;
+  std::vector<TriedOrder> orders;  ///< where the order was chosen
 };
 
 /// From which checkpoint a solve went on.

@@ -8,6 +8,7 @@
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -25,6 +26,9 @@ constexpr char const* energy_norm = "energy_norm";
 
 /// Parts of the error of a target cancel by chance on coarse meshes: the estimate is no less than this share of the sum of parts.
 constexpr double least_share = 0.05;
+
+/// By order, beside that of order 1.
+constexpr std::array<double, 4> work_of_unknown{1, 1, 2, 4};
 
 std::string rest_of(std::string const& text, std::string const& begin) {
   return text.starts_with(begin) ? text.substr(begin.size()) : "";
@@ -49,8 +53,24 @@ std::set<unsigned> boundary_of(std::string const& target, assembly::MeshSummary 
 
 }  // namespace
 
-AdaptiveRefinement::AdaptiveRefinement(RunConfig const& config, RunLog& log, RunDevice& device)
-    : config_(config), log_(log), device_(device), current_(config) {
+TriedOrder needs_of_order(int order, AdaptiveRecord const& record) {
+  AdaptiveCycle const& last = record.cycles.back();
+  TriedOrder result{order, last.dofs, last.estimate};
+  double const goal = record.tolerance.value * (record.tolerance.relative ? std::abs(last.value) : 1),
+               rate = (record.target == energy_norm ? 1 : 2) * order / 3.0;
+  result.dofs_needed = static_cast<double>(last.dofs) * std::max(1.0, std::pow(last.estimate / goal, 1 / rate));
+  result.work = work_of_unknown[static_cast<std::size_t>(order - 1)] * result.dofs_needed;
+  if (!std::isfinite(result.work))
+    result.work = std::numeric_limits<double>::infinity();
+  return result;
+}
+
+double least_work(int order, std::int64_t dofs_of_order_one) {
+  return work_of_unknown[static_cast<std::size_t>(order - 1)] * order * order * order * static_cast<double>(dofs_of_order_one);
+}
+
+AdaptiveRefinement::AdaptiveRefinement(RunConfig const& config, RunLog& log, RunDevice& device, bool tells)
+    : config_(config), log_(log), device_(device), current_(config), tells_(tells) {
   AdaptiveRecord& record = log.record.adaptive.emplace();
   record.target = config.adaptive.target.empty() ? energy_norm : config.adaptive.target;
   record.tolerance = *config.adaptive.tolerance;
@@ -193,6 +213,8 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved)
 }
 
 void AdaptiveRefinement::tell(AdaptiveCycle const& cycle) {
+  if (!tells_)
+    return;
   Console& console = log_.console;
   std::string text =
       "  cycle " + std::to_string(log_.record.adaptive->cycles.size()) + ": " + with_thousands(cycle.dofs) + " unknowns";
@@ -234,7 +256,7 @@ bool AdaptiveRefinement::goes_on(Solved const& solved) {
   cycle.seconds = now - std::exchange(told_seconds_, now);
   record.cycles.push_back(cycle);
   tell(cycle);
-  if (!cycle.why_not.empty() && told_why_not_ != cycle.why_not)
+  if (tells_ && !cycle.why_not.empty() && told_why_not_ != cycle.why_not)
     log_.console.line("  the estimate is no proven bound: " + cycle.why_not);
   told_why_not_ = cycle.why_not;
 
@@ -304,6 +326,8 @@ void AdaptiveRefinement::end(std::string const& how, std::string const& why) {
   AdaptiveRecord& record = *log_.record.adaptive;
   record.ended = how;
   record.reason = why;
+  if (!tells_)
+    return;
   log_.console.line("  ended by " + how + ": " + why);
   AdaptiveCycle const& last = record.cycles.back();
   if (how != "tolerance")

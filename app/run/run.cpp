@@ -38,6 +38,7 @@
 #include <array>
 #include <exception>
 #include <future>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -96,6 +97,15 @@ struct SolvedMesh {
   Format planned{};
 };
 
+/// While it is there, the console leaves out what is told of every mesh.
+struct ShortOutput {
+  explicit ShortOutput(Console& of) : console(of) { console.leave_out_stages(true); }
+  ShortOutput(ShortOutput const&) = delete;
+  ShortOutput& operator=(ShortOutput const&) = delete;
+  ~ShortOutput() { console.leave_out_stages(false); }
+  Console& console;
+};
+
 /// Solves on one mesh after the other, until `adaptive` says that the last one will do. `solve_on(config, before)` does it on one,
 /// and `table(solved)` makes the quantities. Where a next mesh cannot be had, the solution is that on the last one.
 template <class SolveOn, class Table, class Keep>
@@ -103,13 +113,6 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
                                               Table const& table, Keep const& keep) {
   ResultRecord& record = log.record;
   std::unique_ptr<SolvedMesh> solved;
-  struct ShortOutput {
-    explicit ShortOutput(Console& of) : console(of) { console.leave_out_stages(true); }
-    ShortOutput(ShortOutput const&) = delete;
-    ShortOutput& operator=(ShortOutput const&) = delete;
-    ~ShortOutput() { console.leave_out_stages(false); }
-    Console& console;
-  };
   std::optional<ShortOutput> short_output(std::in_place, log.console);
   for (bool goes_on = true; goes_on;) {
     ResultRecord const before = record;
@@ -175,6 +178,59 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
   return solved;
 }
 
+/// The order of elements that needs least work for the tolerance (orders: auto). Each order is tried on two meshes, from the lowest
+/// on, as long as its first mesh takes less than the best one needs. `try_order(p)` makes the loop of one, whose meshes are solved
+/// on as in refine_adaptively.
+template <class TryOrder, class SolveOn, class Table>
+std::vector<TriedOrder> orders_tried(RunConfig const& config, RunLog& log, TryOrder const& try_order, SolveOn const& solve_on,
+                                     Table const& table) {
+  constexpr int highest = 4;
+  ResultRecord& record = log.record;
+  ResultRecord const before = record;
+  ShortOutput const short_output(log.console);
+  std::vector<TriedOrder> tried;
+  std::int64_t dofs_of_order_one = 0;
+  auto const try_on_two_meshes = [&](int order) {
+    AdaptiveRefinement& adaptive = try_order(order);
+    std::unique_ptr<SolvedMesh> solved;
+    for (bool goes_on = true; goes_on && adaptive.cycle() <= 2;) {
+      solved = solve_on(adaptive.config(), solved.get());
+      if (record.status == SolverStatus::interrupted)
+        throw Interrupted();
+      if (dofs_of_order_one == 0)
+        dofs_of_order_one = record.dofs;
+      goes_on = solved->finite && adaptive.goes_on({*solved->mesh, *solved->system, solved->solver, *solved->u,
+                                                    [&] { return table(*solved); }, record.status == SolverStatus::converged});
+    }
+  };
+  auto const restore = [&] {
+    ResultRecord const now = std::exchange(record, before);
+    record.clock = now.clock;
+    record.warnings = now.warnings;
+    record.device = now.device;
+    record.devices_of_ranks = now.devices_of_ranks;
+  };
+  double least = std::numeric_limits<double>::infinity();
+  for (int order = 1; order <= (takes_higher_orders(config.problem.mesh) ? highest : 1); ++order) {
+    if (order > 1 && least_work(order, dofs_of_order_one) >= least)
+      break;
+    try {
+      try_on_two_meshes(order);
+    } catch (TooManyUnknowns const&) {  // on the second one
+    } catch (Interrupted const&) {
+      restore();
+      throw;
+    } catch (EnvironmentError const&) {  // memory: the loop will tell, if the lowest order has too little
+    } catch (std::bad_alloc const&) {
+    }
+    if (record.adaptive->cycles.empty())
+      break;
+    least = std::min(least, tried.emplace_back(needs_of_order(order, *record.adaptive)).work);
+  }
+  restore();
+  return tried;
+}
+
 /// Reads an image, which its mesh then finds read. What goes wrong, or an interrupt, the mesh meets again and tells.
 void read_image_ahead(assembly::MeshSpec const& mesh) {
   if (!mesh.image.is_given())
@@ -194,7 +250,10 @@ std::string pure_neumann_note(double compatibility_defect) {
 
 ExitCode run_case(Configuration const& configuration, RunOptions const& given, Console& console,
                   InternalRunOptions const& internal) {
-  RunConfig const& config = configuration.config();
+  RunConfig of_order;  // where the order of elements is chosen
+  if (configuration.config().adaptive.chooses_order())
+    of_order = configuration.config();
+  RunConfig const& config = configuration.config().adaptive.chooses_order() ? of_order : configuration.config();
   Team& ranks = internal.team;
   // Meshes that are refined locally are the first rank's, which is then alone but for solves.
   Team& team = config.adaptive.is_asked() ? alone_team() : ranks;
@@ -273,7 +332,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
     SystemSolver& solver = solved->solver;
     solver.checkpoints = &checkpoints;
     if (on_ranks)
-      on_ranks->solve_for(solver, system_files || !config.analysis.empty());
+      on_ranks->solve_for(solver, of_mesh.problem.order, system_files || !config.analysis.empty());
     std::optional<AssemblyPlan> expected;
     auto const forecast = [&, ranks_here = team.n_on_this_machine()](assembly::CheckedProblem const& problem) {
       if (adaptive)
@@ -333,7 +392,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
     log.report(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
     if (system.pure_neumann())
       console.line("    " + pure_neumann_note(*system.compatibility_defect()));
-    solved->warns_of_source_later = system.checks_source();
+    solved->warns_of_source_later = system.checks_source() || adaptive;  // of a mesh that is refined nobody needs to know
     if (!solved->warns_of_source_later)
       warn_of_source(system);
 
@@ -362,7 +421,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
     kept.solution.reset();
     if (internal.kept != nullptr && !mesh_of_solution.empty() && record.status == SolverStatus::converged)
       kept.solution = KeptSolution{internal.name, mesh_of_solution, copy_of(x.high.on(device.context()))};
-    if (solved->warns_of_source_later)
+    if (solved->warns_of_source_later && !adaptive)
       warn_of_source(system);
 
     SolutionValues& u =
@@ -372,28 +431,46 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
     return solved;
   };
 
+  auto const table = [&](SolvedMesh const& on_mesh) {
+    assembly::Quantities const quantities = quantities_of(team, *on_mesh.u);
+    return quantity_table(config, on_mesh.mesh->whole, quantities, record.integral_f, on_mesh.points->values(*on_mesh.u));
+  };
+  auto const keep = [&](SolvedMesh const& on_mesh) {
+    if (!config.adaptive.keep_cycles)
+      return;
+    results.attempt([&](ResultsDirectory& directory) {
+      Solution of_cycle{*on_mesh.mesh, team, record, *on_mesh.u, true};
+      of_cycle.level = adaptive->levels(*on_mesh.mesh);
+      of_cycle.estimator = adaptive->estimator();
+      record.clock.time(Stage::output, [&] { write_cycle(of_cycle, config, std::ssize(record.adaptive->cycles), directory); });
+    });
+  };
+  auto const choose_order = [&] {
+    auto const try_order = [&](int order) -> AdaptiveRefinement& {
+      of_order.problem.order = order;
+      return adaptive.emplace(config, log, device, false);
+    };
+    std::vector<TriedOrder> tried = orders_tried(config, log, try_order, solve_on, table);
+    auto const best =
+        std::min_element(tried.begin(), tried.end(), [](TriedOrder const& a, TriedOrder const& b) { return a.work < b.work; });
+    record.order = of_order.problem.order = best == tried.end() ? 1 : best->order;
+    std::string text;
+    for (TriedOrder const& one : tried)
+      text += (text.empty() ? "  order " : ", ") + std::to_string(one.order) + " needs about " + number_text(one.dofs_needed, 2) +
+              " unknowns";
+    if (best != tried.end())
+      console.line(text + ": " + std::to_string(best->order) + " is taken, with the least work");
+    adaptive.emplace(config, log, device);
+    record.adaptive->orders = std::move(tried);
+  };
+
   auto const solve_and_write = [&] {
+    if (config.adaptive.chooses_order())
+      choose_order();
     std::unique_ptr<SolvedMesh> const solved =
-        adaptive ? refine_adaptively(
-                       *adaptive, log, solve_on,
-                       [&](SolvedMesh const& on_mesh) {
-                         assembly::Quantities const quantities = quantities_of(team, *on_mesh.u);
-                         return quantity_table(config, on_mesh.mesh->whole, quantities, record.integral_f,
-                                               on_mesh.points->values(*on_mesh.u));
-                       },
-                       [&](SolvedMesh const& on_mesh) {
-                         if (!config.adaptive.keep_cycles)
-                           return;
-                         results.attempt([&](ResultsDirectory& directory) {
-                           Solution of_cycle{*on_mesh.mesh, team, record, *on_mesh.u, true};
-                           of_cycle.level = adaptive->levels(*on_mesh.mesh);
-                           of_cycle.estimator = adaptive->estimator();
-                           record.clock.time(Stage::output, [&] {
-                             write_cycle(of_cycle, config, std::ssize(record.adaptive->cycles), directory);
-                           });
-                         });
-                       })
-                 : solve_on(config, nullptr);
+        adaptive ? refine_adaptively(*adaptive, log, solve_on, table, keep) : solve_on(config, nullptr);
+    if (adaptive)
+      log.unless_interrupted("while the source was checked", [&] { warn_of_source(*solved->system); });
     Domain& mesh = *solved->mesh;
     DomainPoints const& points = *solved->points;
     auto const& system = solved->system;

@@ -27,9 +27,10 @@ SolvesOnRanks::SolvesOnRanks(RunConfig const& config, Team& ranks, RunDevice& de
     log.console.line("    the first rank refines the mesh; all ranks solve");
 }
 
-void SolvesOnRanks::solve_for(SystemSolver& solver, bool keeps_matrix) {
+void SolvesOnRanks::solve_for(SystemSolver& solver, int order, bool keeps_matrix) {
   if (is_alone_)
     return;
+  config_.problem.order = order;
   solver.on_ranks = this;
   solver.keeps_matrix = keeps_matrix;
 }
@@ -134,8 +135,10 @@ Field SolvesOnRanks::correction(Field const& r, double tolerance) {
 
 void SolvesOnRanks::convert_here(RankRows rows) {
   Communicator& ranks = ranks_.communicator();
+  config_.problem.order = of_first(ranks, config_.problem.order);
   solver_.emplace(config_, ranks_, device_, log_);
   solver_->checkpoints = &checkpoints_;
+  solver_->tells_devices = !std::exchange(told_devices_, true);
   SystemShare share = app::shared_out(std::move(rows.matrix), {}, ranks_);
   first_rows_ = {0};
   for (std::int64_t const n : gather(ranks, share.rows.matrix->n_rows))
@@ -150,7 +153,9 @@ FieldPair SolvesOnRanks::solve_here(Field const& b, bool constant_null_space, Ar
   if (of_first(ranks, keeps_setup))
     solver_->keep_setup();
   Array<double> own_start;
-  if (of_first(ranks, start != nullptr)) {
+  bool const begins = of_first(ranks, start != nullptr);
+  config_.solver.initial = begins ? InitialGuess::neighbour : InitialGuess::zero;
+  if (begins) {
     Field whole;
     if (start != nullptr) {
       HostVector<double> values(static_cast<std::size_t>(start->size()));
@@ -158,7 +163,6 @@ FieldPair SolvesOnRanks::solve_here(Field const& b, bool constant_null_space, Ar
       whole = Field(std::move(values));
     }
     Field own = shared_out(whole);
-    config_.solver.initial = InitialGuess::neighbour;
     own_start = std::move(own.change_on(device_.context()));
     solver_->start = &own_start;
   }

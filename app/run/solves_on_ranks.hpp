@@ -29,8 +29,9 @@ public:
   /// body() throws, all throw. Collective.
   void lead(std::function<void()> const& body);
 
-  /// Lets the ranks do what the solver is asked for, unless there are no others. `keeps_matrix`: it has the matrix, too.
-  void solve_for(SystemSolver& solver, bool keeps_matrix);
+  /// Lets the ranks do what the solver is asked for, unless there are no others. `keeps_matrix`: it has the matrix, too. `order`:
+  /// of the elements.
+  void solve_for(SystemSolver& solver, int order, bool keeps_matrix);
 
   // As those of SystemSolver, with vectors of the whole system. To be called by the first rank, in body() of lead(). What the ranks
   // throw together they throw here; what one throws alone ends all of them.
@@ -67,7 +68,8 @@ private:
   RunDevice& device_;
   RunLog& log_;
   Checkpoints& checkpoints_;
-  bool is_alone_;                         ///< there are no other ranks
+  bool is_alone_;  ///< there are no other ranks
+  bool told_devices_ = false;
   std::optional<SystemSolver> solver_;    ///< of the system that was converted last
   std::vector<std::int64_t> first_rows_;  ///< of ranks, and the number of all
 };

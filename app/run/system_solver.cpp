@@ -171,7 +171,7 @@ void SystemSolver::record_matrix() {
 void SystemSolver::record_devices() {
   ResultRecord& record = log_.record;
   Communicator& ranks = team_.communicator();
-  if (team_.is_alone() || !record.devices_of_ranks.empty())  // told for the mesh before
+  if (team_.is_alone() || !tells_devices)
     return;
   DeviceDescription const mine = device_.context().description();
   record.devices_of_ranks = gather_texts(ranks, mine.name);

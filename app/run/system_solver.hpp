@@ -64,6 +64,8 @@ public:
   /// The matrix is then there for them only, unless the caller says `keeps_matrix`.
   SolvesOnRanks* on_ranks = nullptr;
   bool keeps_matrix = false;
+  /// The caller clears it, on all ranks, where another solver of the run has told whose devices there are.
+  bool tells_devices = true;
 
   /// The caller sets it where the state of `solve` is to be left, or to go on from; null: nowhere. Not of other solves.
   Checkpoints* checkpoints = nullptr;

@@ -220,6 +220,49 @@ def test_an_interrupt_leaves_the_last_finished_cycle(poisson):
     assert record["dofs"] == record["adaptive"]["cycles"][-1]["dofs"] and record["errors"]["l2"] < 0.1
 
 
+AUTO = "problem.mesh.adaptive.orders=auto"
+
+
+def test_the_order_is_that_with_the_least_work(poisson):
+    """A smooth solution takes a high order for a small tolerance, and none where the first mesh of order 1 will do."""
+    smooth = """
+problem:
+  mesh: {cells: [2, 2, 2], adaptive: {tolerance: 1%, orders: auto}}
+  source: "3*pi^2*sin(pi*x)*sin(pi*y)*sin(pi*z)"
+  boundary: [{ids: all, type: dirichlet, value: 0}]
+  exact: "sin(pi*x)*sin(pi*y)*sin(pi*z)"
+"""
+    record, done = run(poisson, smooth)
+    tried = record["adaptive"]["orders"]
+    assert [one["order"] for one in tried] == list(range(1, len(tried) + 1)) and record["adaptive"]["ended"] == "tolerance"
+    best = min(tried, key=lambda one: one["work"])
+    assert record["order"] == best["order"] >= 2 and f": {best['order']} is taken, with the least work" in done.stdout
+    given, _ = run(poisson, smooth, "problem.mesh.adaptive.orders=given", f"problem.element.order={best['order']}", output="given")
+    figures = lambda r: [(c["dofs"], c["estimate"]) for c in r["adaptive"]["cycles"]]  # noqa: E731
+    assert figures(record) == figures(given) and record["quantities"] == given["quantities"]
+    # Cells are refined where the error is, so that a mesh of the order that is taken needs no more unknowns than any other order.
+    lowest, _ = run(poisson, smooth, "problem.mesh.adaptive.orders=given", output="lowest")
+    assert record["dofs"] < 0.1 * lowest["dofs"]
+    coarse, _ = run(poisson, smooth, "problem.mesh.adaptive.tolerance=99%", output="coarse")
+    assert coarse["order"] == 1 and len(coarse["adaptive"]["orders"]) == 1
+    assert record["device"] == given["device"]
+
+
+def test_the_order_is_one_on_curved_cells(poisson):
+    record, _ = run(poisson, PLATE.replace("cells: [4, 4, 4]", "generator: hyper_ball").replace("z > 0.99 && x < 0.5", "z > 0.3"), AUTO,
+                    "problem.mesh.adaptive.tolerance=20%", "problem.boundary=[{names: [heater], type: dirichlet, value: 1}, {ids: all, type: robin, alpha: 1, value: 0}]",
+                    "output.probes=[]")
+    assert record["order"] == 1 and [one["order"] for one in record["adaptive"]["orders"]] == [1]
+
+
+def test_the_source_is_judged_on_the_last_mesh(poisson):
+    """What a coarse mesh misses, and the last one does not, is no warning."""
+    record, _ = run(poisson, PLATE, "problem.source=100*exp(-100*((x-0.3)^2+(y-0.4)^2+(z-0.5)^2))", "problem.element.order=2")
+    assert record["warnings"] == [] and len(record["adaptive"]["cycles"]) > 3
+    record, _ = run(poisson, PLATE, "problem.source=100*exp(-1000*((x-0.3)^2+(y-0.4)^2+(z-0.5)^2))", "problem.mesh.adaptive.max_cycles=2")
+    assert sum("too coarse for this source" in warning for warning in record["warnings"]) == 1
+
+
 @pytest.mark.parametrize("seconds", [0.1, 0.25, 0.4, 0.6])
 def test_an_interrupt_at_any_time_leaves_a_whole_result(poisson, seconds):
     """In an estimate, too, which here takes most of the time: then the solution is of a mesh that was not judged."""
@@ -252,6 +295,7 @@ REFUSED = {
     "a tolerance of 0": (["problem.mesh.adaptive.tolerance=0"], "problem.mesh.adaptive.tolerance", "0.1%"),
     "a tolerance of all": (["problem.mesh.adaptive.tolerance=100%"], "problem.mesh.adaptive.tolerance", "0.1%"),
     "a key without the tolerance": (["problem.mesh.adaptive={max_cycles: 3}"], "problem.mesh.adaptive.max_cycles", "tolerance"),
+    "an order that is given and found": ([AUTO, "problem.element.order=2"], "problem.element.order", "orders: auto"),
     "an image": (["output.vtk={enabled: true, format: image}"], "output.vtk.format", "box"),
 }
 

@@ -103,7 +103,8 @@ output: {picture: false, report: false, vtk: {enabled: false}}
 """)
     poisson("run", config, "--output", "a")
     poisson("run", config, "--output", "b", "--set", "problem.mesh.adaptive.target=integral_u", "--set", "problem.exact=null")
-    records = [{key: record[key] for key in ("adaptive", "errors_of")} for record in map(poisson.record, "ab")]
+    poisson("run", config, "--output", "c", "--set", "problem.mesh.adaptive.orders=auto")
+    records = [{key: record[key] for key in ("adaptive", "errors_of")} for record in map(poisson.record, "abc")]
     compare(records, ["Adaptive refinement"], named=("errors_of",))
 
 

@@ -202,7 +202,7 @@ def test_it_has_every_key_with_type_default_and_description(poisson, schema):
             value = value[name]
         if path in ("problem.boundary", "problem.mesh.arguments", "problem.mesh.join", "problem.mesh.array", "problem.mesh.boundary_array", "problem.mesh.step",
                     "problem.mesh.scale", "analysis.effective.direction", *(f"analysis.effective.sub_volumes.{key}" for key in ("size", "count", "seed")),
-                    *(f"problem.mesh.adaptive.{key}" for key in ("target", "max_unknowns", "max_cycles", "max_levels", "estimator", "marking", "fraction", "coarsen_fraction", "keep_cycles")), *(f"problem.mesh.{key}" for key in ("type", "big_endian", "spacing", "crop", "flip", "threshold", "coarsen", "names", "size",
+                    *(f"problem.mesh.adaptive.{key}" for key in ("target", "max_unknowns", "max_cycles", "max_levels", "estimator", "marking", "orders", "fraction", "coarsen_fraction", "keep_cycles")), *(f"problem.mesh.{key}" for key in ("type", "big_endian", "spacing", "crop", "flip", "threshold", "coarsen", "names", "size",
                                                                                                    "shape_order", "time_limit", "allow_commands"))):
             assert "default" not in key
         else:
