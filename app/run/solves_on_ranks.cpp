@@ -212,13 +212,15 @@ Field SolvesOnRanks::shared_out(Field const& whole) {
     std::vector<char> bytes;
     ranks_.on_first([&] {
       bytes.resize(n * sizeof(double));
-      std::memcpy(bytes.data(), values.data() + first, bytes.size());
+      if (n > 0)
+        std::memcpy(bytes.data(), values.data() + first, bytes.size());
     });
     std::vector<char> const received = ranks_.sent_by_first(rank, bytes);
     if (rank != ranks_.rank())
       continue;
     own.resize(n);
-    std::memcpy(own.data(), received.data(), n * sizeof(double));
+    if (n > 0)
+      std::memcpy(own.data(), received.data(), n * sizeof(double));
   }
   return Field(std::move(own));
 }
