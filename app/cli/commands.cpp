@@ -284,8 +284,10 @@ int run_by(Team& team, std::function<int()> const& threads, std::string const& c
     });
     if (a.help)
       return exit_done;
-    if (int const of_rank = threads(); a.options.run.threads == 0)
+    if (int const of_rank = threads(); a.options.run.threads == 0) {
       a.options.run.threads = of_rank;
+      a.options.run.threads_alone = team.is_first() && of_rank > 0 ? usable_threads() : 0;
+    }
     Console console = team.is_first() ? Console(a.quiet, a.options.run.verbose) : Console::silent();
     if (command == "solve")
       return solve_system(*configuration, a.options.run, console, team);

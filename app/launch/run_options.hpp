@@ -14,6 +14,7 @@ struct RunOptions {
   bool resume = false;     ///< go on from the checkpoint of an earlier run, if there is one
   bool verbose = false;    ///< print the table of formats, in a sweep into the log of each case
   int threads = 0;         ///< 0: all that the process may use
+  int threads_alone = 0;   ///< of the first of several ranks while the others wait for it; 0: as `threads`
   std::string command;     ///< the command line, for the record
   std::string matrix_out;  ///< the file to write the assembled matrix to, as SystemFiles takes it; empty: none
 };

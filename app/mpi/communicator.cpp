@@ -3,6 +3,7 @@
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -11,6 +12,7 @@
 #include <netinet/tcp.h>
 #include <string_view>
 #include <sys/socket.h>
+#include <thread>
 #include <vector>
 
 namespace poisson::app {
@@ -100,6 +102,16 @@ public:
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
   void broadcast(int from, void* data, std::int64_t bytes) override {
     MPI_Bcast(data, mpi_count(bytes), MPI_BYTE, from, MPI_COMM_WORLD);
+  }
+  void broadcast_late(int from, void* data, std::int64_t bytes) override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibcast(data, mpi_count(bytes), MPI_BYTE, from, MPI_COMM_WORLD, &request);
+    for (int done = 0;;) {  // what waits for a request keeps its processor busy
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      if (done != 0)
+        return;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
   }
   void combine(void* values, std::int64_t count, std::int64_t size, Combine into, Order order) override {
     int const bytes = mpi_count(count * size);

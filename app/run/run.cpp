@@ -295,7 +295,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
   });
   std::optional<SolvesOnRanks> on_ranks;
   if (config.adaptive.is_asked())
-    on_ranks.emplace(config, ranks, device, log, checkpoints);
+    on_ranks.emplace(config, options, ranks, device, log, checkpoints);
   record.configuration_file = options.path;
   record.order = config.problem.order;
   // The solution of the case before goes before the mesh of this one is made, unless it serves.

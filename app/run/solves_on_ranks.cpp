@@ -4,6 +4,7 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
+#include "gpu/core/threads.hpp"
 
 #include <cstddef>
 #include <cstring>
@@ -21,8 +22,16 @@ struct LostRank {
 
 }  // namespace
 
-SolvesOnRanks::SolvesOnRanks(RunConfig const& config, Team& ranks, RunDevice& device, RunLog& log, Checkpoints& checkpoints)
-    : config_(config), ranks_(ranks), device_(device), log_(log), checkpoints_(checkpoints), is_alone_(ranks.is_alone()) {
+SolvesOnRanks::SolvesOnRanks(RunConfig const& config, RunOptions const& options, Team& ranks, RunDevice& device, RunLog& log,
+                             Checkpoints& checkpoints)
+    : config_(config),
+      ranks_(ranks),
+      device_(device),
+      log_(log),
+      checkpoints_(checkpoints),
+      is_alone_(ranks.is_alone()),
+      threads_(options.threads),
+      threads_alone_(options.threads_alone) {
   if (!is_alone_)
     log.console.line("    the first rank refines the mesh; all ranks solve");
 }
@@ -41,13 +50,15 @@ void SolvesOnRanks::lead(std::function<void()> const& body) {
   std::exception_ptr failure;
   if (ranks_.is_first()) {
     try {
+      set_threads(true);
       body();
     } catch (LostRank const& lost) {
       std::rethrow_exception(lost.reason);
     } catch (...) {
       failure = std::current_exception();
     }
-    static_cast<void>(of_first(ranks_.communicator(), Call::end));
+    static_cast<void>(told(Call::end));
+    set_threads(false);
   } else {
     serve();
   }
@@ -57,10 +68,31 @@ void SolvesOnRanks::lead(std::function<void()> const& body) {
   });
 }
 
+SolvesOnRanks::Call SolvesOnRanks::told(Call call) {
+  ranks_.communicator().broadcast_late(0, &call, sizeof call);
+  return call;
+}
+
+void SolvesOnRanks::set_threads(bool alone) const {
+  if (threads_alone_ > threads_)
+    set_thread_count(alone ? threads_alone_ : threads_);
+}
+
 template <class Action>
 auto SolvesOnRanks::together(Call call, Action const& action) {
-  static_cast<void>(of_first(ranks_.communicator(), call));
+  struct Threads {
+    explicit Threads(SolvesOnRanks const& of_ranks) : of(of_ranks) { of.set_threads(false); }
+    Threads(Threads const&) = delete;
+    Threads& operator=(Threads const&) = delete;
+    ~Threads() {
+      if (of.threads_alone_ > of.threads_)
+        set_thread_count_or_one(of.threads_alone_);
+    }
+    SolvesOnRanks const& of;
+  };
+  static_cast<void>(told(call));
   try {
+    Threads const threads(*this);
     return action();
   } catch (Interrupted const&) {  // all ranks throw it
     throw;
@@ -74,7 +106,7 @@ auto SolvesOnRanks::together(Call call, Action const& action) {
 
 void SolvesOnRanks::serve() {
   for (;;) {
-    Call const call = of_first(ranks_.communicator(), Call::end);
+    Call const call = told(Call::end);
     if (call == Call::end)
       return;
     try {

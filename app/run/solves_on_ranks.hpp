@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/config/run_config.hpp"
+#include "app/launch/run_options.hpp"
 #include "app/launch/team.hpp"
 #include "app/results/run_log.hpp"
 #include "app/run/checkpoints.hpp"
@@ -22,8 +23,10 @@ namespace poisson::app {
 /// judges solutions and writes files; the others wait for systems, and solve them with it. Every rank makes one of these.
 class SolvesOnRanks {
 public:
-  /// `checkpoints`: as SystemSolver has them. The references outlive this. Tells the user who does what.
-  SolvesOnRanks(RunConfig const& config, Team& ranks, RunDevice& device, RunLog& log, Checkpoints& checkpoints);
+  /// `checkpoints`: as SystemSolver has them. `options`: for the numbers of threads. The references outlive this. Tells the user
+  /// who does what.
+  SolvesOnRanks(RunConfig const& config, RunOptions const& options, Team& ranks, RunDevice& device, RunLog& log,
+                Checkpoints& checkpoints);
 
   /// Calls body() on the first rank, which may call the functions below there; meanwhile the others do their part of these. What
   /// body() throws, all throw. Collective.
@@ -45,6 +48,10 @@ public:
 private:
   enum class Call : std::int32_t { convert, solve, verify, solve_more, norms_of, correction, end };
 
+  /// All get what the first rank says, for which the others may wait long.
+  [[nodiscard]] Call told(Call call);
+  /// On the first rank: while the others wait it uses their threads.
+  void set_threads(bool alone) const;
   /// The first rank tells the others what they are to do now, and does it with them.
   template <class Action>
   auto together(Call call, Action const& action);
@@ -69,6 +76,7 @@ private:
   RunLog& log_;
   Checkpoints& checkpoints_;
   bool is_alone_;  ///< there are no other ranks
+  int threads_, threads_alone_;
   bool told_devices_ = false;
   std::optional<SystemSolver> solver_;    ///< of the system that was converted last
   std::vector<std::int64_t> first_rows_;  ///< of ranks, and the number of all

@@ -59,6 +59,8 @@ public:
   virtual void barrier() = 0;
   /// All ranks get the bytes that rank `from` has.
   virtual void broadcast(int from, void* data, std::int64_t bytes) = 0;
+  /// The same, where ranks may wait long for the bytes: those that can sleep meanwhile, and leave their processors to others.
+  virtual void broadcast_late(int from, void* data, std::int64_t bytes) { broadcast(from, data, bytes); }
   /// All ranks get the combination of the values of all, `count` of `size` bytes each, with the same bits. No rank gets more than
   /// some ranks_of_block lists.
   virtual void combine(void* values, std::int64_t count, std::int64_t size, Combine into, Order order) = 0;
