@@ -53,6 +53,16 @@ std::set<unsigned> boundary_of(std::string const& target, assembly::MeshSummary 
 
 }  // namespace
 
+std::string lack_of_memory() {
+  try {
+    throw;
+  } catch (EnvironmentError const& error) {
+    return error.what();
+  } catch (std::bad_alloc const&) {
+    return "memory is exhausted";
+  }
+}
+
 TriedOrder needs_of_order(int order, AdaptiveRecord const& record) {
   AdaptiveCycle const& last = record.cycles.back();
   TriedOrder result{order, last.dofs, last.estimate};
@@ -233,10 +243,8 @@ bool AdaptiveRefinement::goes_on(Solved const& solved) {
   std::string failure;  // the solution is there all the same
   try {
     found = spec.target.empty() ? of_energy_norm(solved) : of_target(solved);
-  } catch (EnvironmentError const& error) {
-    failure = error.what();
-  } catch (std::bad_alloc const&) {
-    failure = "memory is exhausted";
+  } catch (...) {
+    failure = lack_of_memory();
   }
   if (!failure.empty())
     found.value = found.estimate = std::numeric_limits<double>::quiet_NaN();

@@ -23,6 +23,9 @@ struct TooManyUnknowns {
   std::int64_t unknowns = 0;
 };
 
+/// Why there is no memory for a mesh or an estimate, where the exception that is being handled says that; any other is thrown on.
+[[nodiscard]] std::string lack_of_memory();
+
 /// What elements of an order need to reach the tolerance, from the last mesh of `record`: cells are refined where the error comes
 /// from, so that it falls as N^(-p/3) with N unknowns of order p, that of a target twice as fast. An unknown of orders 3 and 4
 /// takes about 2 and 4 times as long as one of order 1 (assembly, cg and estimate, measured on two cores).

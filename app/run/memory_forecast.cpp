@@ -577,8 +577,11 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     of_first.rows = rounded(static_cast<double>(of_first.rows) / ranks);
     of_first.is_exact = false;
     of_first.program += bytes_of_mpi;
+    // The first rank's own matrix is given up as it is shared out; the shares, and the one that is sent, count as if they were
+    // here.
+    std::int64_t const shares = CsrMatrix::csr_bytes(problem.mesh().dofs, problem.mesh().nnz);
     for (MemoryForecast::OfStage& stage : of_first.host)
-      stage.bytes += bytes_of_mpi;
+      stage.bytes += bytes_of_mpi + (stage.name == "convert" || stage.name == "solve" ? shares : 0);
     return of_first;
   }
   MemoryForecast result;

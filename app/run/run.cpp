@@ -134,16 +134,6 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
       go_back("unknowns",
               "the next mesh has " + with_thousands(too_many.unknowns) + " unknowns, more than problem.mesh.adaptive.max_unknowns");
       continue;
-    } catch (EnvironmentError const& error) {
-      if (solved == nullptr)
-        throw;
-      go_back("memory", error.what());
-      continue;
-    } catch (std::bad_alloc const&) {
-      if (solved == nullptr)
-        throw;
-      go_back("memory", "memory is exhausted");
-      continue;
     } catch (Interrupted const&) {
       if (solved == nullptr)
         throw;
@@ -152,6 +142,11 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
       go_back("interrupt", "interrupted in cycle " + number);
       record.status = SolverStatus::interrupted;
       record.reason = "interrupted in cycle " + number + "; the results are those of the cycle before, which are complete";
+      continue;
+    } catch (...) {
+      if (solved == nullptr)
+        throw;
+      go_back("memory", lack_of_memory());
       continue;
     }
     goes_on = false;
@@ -220,8 +215,8 @@ std::vector<TriedOrder> orders_tried(RunConfig const& config, RunLog& log, TryOr
     } catch (Interrupted const&) {
       restore();
       throw;
-    } catch (EnvironmentError const&) {  // memory: the loop will tell, if the lowest order has too little
-    } catch (std::bad_alloc const&) {
+    } catch (...) {  // the loop will tell, if the lowest order has too little
+      static_cast<void>(lack_of_memory());
     }
     if (record.adaptive->cycles.empty())
       break;
@@ -343,7 +338,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
         return assembly::has_memory(of.host_peak().bytes - host_bytes_held()) &&
                (of.device_peak() <= small || of.device_peak() <= on_device());
       };
-      MemoryForecast const of_run = forecast_that_fits(of_mesh, device.backend(), problem, team.size(), fits);
+      MemoryForecast const of_run = forecast_that_fits(of_mesh, device.backend(), problem, ranks.size(), fits);
       keeps_matrix = internal.kept != nullptr && !adaptive && has_room_for_two(of_run, kept.contexts[device.backend()].get());
       if (!keeps_matrix)
         kept.matrix.reset();

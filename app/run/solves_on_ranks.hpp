@@ -12,7 +12,6 @@
 #include "gpu/core/rank_rows.hpp"
 
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <optional>
 #include <vector>

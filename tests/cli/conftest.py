@@ -5,8 +5,10 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import textwrap
+import time
 
 import pytest
 
@@ -78,6 +80,17 @@ class Poisson:
             assert done.stderr.count("poisson: error: ") == 1, done.stderr
             assert "terminate" not in done.stderr and "Assertion" not in done.stderr, done.stderr
         return done
+
+    def interrupted(self, command, line, seconds=0.0, sent=signal.SIGINT):
+        """Starts a command, and sends it a signal so many seconds after it has printed the line. Returns its exit code and errors."""
+        process = subprocess.Popen(command, cwd=self.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for printed in process.stdout:
+            if line in printed:
+                break
+        time.sleep(seconds)
+        process.send_signal(sent)
+        _, errors = process.communicate(timeout=120)
+        return process.returncode, errors
 
     def record(self, directory="out"):
         return json.loads((self.directory / directory / "result.json").read_text())

@@ -2,10 +2,7 @@
 
 import json
 import math
-import signal
 import statistics
-import subprocess
-import time
 
 import pytest
 from conftest import ROOT, Poisson
@@ -205,16 +202,9 @@ def test_a_sweep_has_it_without_more(poisson):
 
 
 def test_an_interrupt_leaves_the_last_finished_cycle(poisson):
-    config = poisson.write(CORNER)
-    process = subprocess.Popen(poisson.command("run", config, "--output", "out", *QUIET, "--set", "problem.mesh.adaptive.tolerance=0.001%", "--set",
-                                               "problem.mesh.adaptive.max_unknowns=5e6", "--set", "problem.mesh.adaptive.max_cycles=100"),
-                               cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    for line in process.stdout:
-        if "cycle 6" in line:
-            break
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 130, errors
+    code, errors = poisson.interrupted(poisson.command("run", poisson.write(CORNER), "--output", "out", *QUIET, "--set", "problem.mesh.adaptive.tolerance=0.001%",
+                                                       "--set", "problem.mesh.adaptive.max_unknowns=5e6", "--set", "problem.mesh.adaptive.max_cycles=100"), "cycle 6")
+    assert code == 130, errors
     record = poisson.record()
     assert record["status"] == "interrupted" and len(record["adaptive"]["cycles"]) >= 6
     assert record["dofs"] == record["adaptive"]["cycles"][-1]["dofs"] and record["errors"]["l2"] < 0.1
@@ -266,16 +256,10 @@ def test_the_source_is_judged_on_the_last_mesh(poisson):
 @pytest.mark.parametrize("seconds", [0.1, 0.25, 0.4, 0.6])
 def test_an_interrupt_at_any_time_leaves_a_whole_result(poisson, seconds):
     """In an estimate, too, which here takes most of the time: then the solution is of a mesh that was not judged."""
-    process = subprocess.Popen(poisson.command("run", poisson.write(CORNER), "--output", "out", *QUIET, "--set", "problem.mesh.adaptive.tolerance=0.001%",
-                                               "--set", "problem.mesh.adaptive.estimator=equilibrated", "--set", "problem.mesh.adaptive.max_unknowns=5e6"),
-                               cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    for line in process.stdout:
-        if "cycle 4" in line:
-            break
-    time.sleep(seconds)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 130, errors
+    code, errors = poisson.interrupted(poisson.command("run", poisson.write(CORNER), "--output", "out", *QUIET, "--set", "problem.mesh.adaptive.tolerance=0.001%",
+                                                       "--set", "problem.mesh.adaptive.estimator=equilibrated", "--set", "problem.mesh.adaptive.max_unknowns=5e6"),
+                                       "cycle 4", seconds)
+    assert code == 130, errors
     record = poisson.record()
     cycles = record["adaptive"]["cycles"]
     assert record["status"] == "interrupted" and "complete" in record["reason"]

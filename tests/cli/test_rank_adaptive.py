@@ -2,26 +2,13 @@
 
 import re
 import signal
-import subprocess
-import time
 
 import pytest
+from test_adaptive import PLATE as plate_of_one_rank
 from ranks import both, errors_told, on_ranks, pytestmark, ranks_command  # noqa: F401
 
-PLATE = """
-problem:
-  mesh:
-    cells: [4, 4, 4]
-    boundaries: [{name: heater, where: "z > 0.99 && x < 0.5"}]
-    adaptive: {tolerance: 3%}
-  coefficient: "1 + x"
-  source: "exp(-40*((x - 0.3)^2 + y^2))"
-  boundary:
-    - {names: [heater], type: dirichlet, value: 1}
-    - {ids: [4], type: robin, alpha: 3, value: 0}
-    - {ids: all, type: neumann, value: 0}
-output: {picture: false, probes: [{name: tip, at: [0.3, 0.2, 0.6]}]}
-"""
+# A source beside the heater, and no picture.
+PLATE = plate_of_one_rank.replace("  coefficient:", '  source: "exp(-40*((x - 0.3)^2 + y^2))"\n  coefficient:').replace("output: {", "output: {picture: false, ").replace("2%", "3%")
 ADAPTIVE = "problem.mesh.adaptive."
 FREE = ("problem.boundary=[{ids: all, type: neumann, value: 0}]", "problem.source=x - 0.5", ADAPTIVE + "tolerance=10%")
 BALL = ("problem.mesh={generator: hyper_ball, refinements: 1, adaptive: {tolerance: 15%}}", "problem.source=exp(-30*(x^2 + y^2))",
@@ -78,14 +65,7 @@ def test_what_is_wrong_is_told_once(poisson, setting, word):
 
 @pytest.mark.parametrize("seconds", [0.05, 0.3])
 def test_an_interrupt_leaves_a_whole_result(poisson, seconds):
-    process = subprocess.Popen(ranks_command(2, "run", poisson.write(PLATE), "--output", "out", "--set", ADAPTIVE + "tolerance=0.01%",
-                                             "--set", ADAPTIVE + "max_unknowns=5e6"),
-                               cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    for line in process.stdout:
-        if "cycle 6" in line:
-            break
-    time.sleep(seconds)
-    process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=120)
+    _, errors = poisson.interrupted(ranks_command(2, "run", poisson.write(PLATE), "--output", "out", "--set", ADAPTIVE + "tolerance=0.01%",
+                                                  "--set", ADAPTIVE + "max_unknowns=5e6"), "cycle 6", seconds, signal.SIGTERM)
     record = poisson.record("out")
     assert record["status"] == "interrupted" and "complete" in record["reason"] and "solution.vtu" in record["files"], errors

@@ -172,42 +172,53 @@ TEST(LocalRefinement, LinearFunctionsOnTurnedCells) {
   }
 }
 
-/// u is 0 on two sides of an L that meet in an edge. A larger cell there, between two that are refined, has that edge but none of
-/// the sides: the nodes of its edge have that value, too, and u = 0 all along.
-TEST(LocalRefinement, EdgesOfLargerCellsOnABoundaryHaveItsValues) {
-  for (int const order : {1, 2, 3}) {
-    ProblemSpec spec = problem_with_levels(generated("subdivided_hyper_L", "2, 2, 1 : -1, -1, 0 : 1, 1, 1 : 1, 1, 1"), order);
-    spec.mesh.boundaries = {{"inner", "abs(x*y) < 1e-9 && x <= 1e-9 && y <= 1e-9"}};
-    spec.source = "1";
-    spec.boundary.clear();
-    spec.boundary.push_back({false, {}, {"inner"}, BoundaryType::dirichlet, "0", "0"});
-    spec.boundary.push_back(neumann("0.2"));
-    for (std::int32_t cell = 0; cell < 3; ++cell) {  // each of the three cells stays large once
-      ProblemSpec refined = spec;
-      LocalRefinement::Cycle cycle;
-      for (std::int32_t other = 0; other < 3; ++other)
-        if (other != cell)
-          cycle.refine.push_back(other);
-      add_cycle(refined, cycle);
-      Discretization discretization(refined);
-      auto const u = solve(discretization);
-      int on_edge = 0;
-      for (std::size_t i = 0; i < u.size(); ++i) {
-        auto const x = discretization.point(static_cast<std::int64_t>(i));
-        if (x[0] == 0 && x[1] == 0) {
-          EXPECT_NEAR(u[i], 0, 1e-14) << "z = " << x[2];
-          ++on_edge;
-        }
+/// u is 0 on two sides, named by `where`, of an L of three cells that meet in an edge. A larger cell there, between two that are
+/// refined, has that edge but none of the sides: the nodes of its edge have that value, too, and u = 0 all along. `then` is called
+/// with the solution on each of the three meshes.
+template <class IsOnEdge, class Then>
+void expect_zero_on_edge_of_larger_cells(MeshSpec const& mesh, int order, std::string const& where, IsOnEdge const& is_on_edge,
+                                         Then const& then) {
+  ProblemSpec spec = problem_with_levels(mesh, order);
+  spec.mesh.boundaries = {{"inner", where}};
+  spec.source = "1";
+  spec.boundary.clear();
+  spec.boundary.push_back({false, {}, {"inner"}, BoundaryType::dirichlet, "0", "0"});
+  spec.boundary.push_back(neumann("0.2"));
+  for (std::int32_t cell = 0; cell < 3; ++cell) {  // each of the three cells stays large once
+    ProblemSpec refined = spec;
+    LocalRefinement::Cycle cycle;
+    for (std::int32_t other = 0; other < 3; ++other)
+      if (other != cell)
+        cycle.refine.push_back(other);
+    add_cycle(refined, cycle);
+    Discretization discretization(refined);
+    auto const u = solve(discretization);
+    int on_edge = 0;
+    for (std::size_t i = 0; i < u.size(); ++i) {
+      auto const x = discretization.point(static_cast<std::int64_t>(i));
+      if (is_on_edge(x)) {
+        EXPECT_NEAR(u[i], 0, 1e-14) << "z = " << x[2];
+        ++on_edge;
       }
-      EXPECT_GE(on_edge, 2 * order + 1);
-      auto const q = discretization.quantities(u);
-      double sum = 0;
-      for (auto const& [id, boundary] : q.boundaries)
-        sum += boundary.flux;
-      EXPECT_NEAR(sum, discretization.source_integral().sum, 1e-10);
-      EXPECT_TRUE(discretization.estimate_error(Estimator::equilibrated, u).is_bound);
     }
+    EXPECT_GE(on_edge, 2 * order + 1);
+    then(discretization, u);
   }
+}
+
+TEST(LocalRefinement, EdgesOfLargerCellsOnABoundaryHaveItsValues) {
+  MeshSpec const mesh = generated("subdivided_hyper_L", "2, 2, 1 : -1, -1, 0 : 1, 1, 1 : 1, 1, 1");
+  for (int const order : {1, 2, 3})
+    expect_zero_on_edge_of_larger_cells(
+        mesh, order, "abs(x*y) < 1e-9 && x <= 1e-9 && y <= 1e-9", [](auto const& x) { return x[0] == 0 && x[1] == 0; },
+        [](Discretization const& discretization, auto const& u) {
+          auto const q = discretization.quantities(u);
+          double sum = 0;
+          for (auto const& [id, boundary] : q.boundaries)
+            sum += boundary.flux;
+          EXPECT_NEAR(sum, discretization.source_integral().sum, 1e-10);
+          EXPECT_TRUE(discretization.estimate_error(Estimator::equilibrated, u).is_bound);
+        });
 }
 
 /// Three cells of an L in a file of Gmsh, with edges along z that are parabolas: (x + z^2 / 10, y + z (1 - z) / 14, z).
@@ -247,40 +258,17 @@ std::string curved_l() {
 
 /// The same where that edge is curved.
 TEST(LocalRefinement, CurvedEdgesOfLargerCellsOnABoundaryHaveItsValues) {
-  std::string const file = testing::TempDir() + "curved_l_" + std::to_string(getpid()) + ".msh";
-  std::ofstream(file) << curved_l();
-  std::string const x = "(x - z^2/10)", y = "(y - z*(1 - z)/14)";
-  for (int const order : {2, 3}) {
-    MeshSpec mesh;
-    mesh.file = file;
-    ProblemSpec spec = problem_with_levels(mesh, order);
-    spec.mesh.boundaries = {{"inner", "abs(" + x + "*" + y + ") < 0.03 && " + x + " < 0.1 && " + y + " < 0.1"}};
-    spec.source = "1";
-    spec.boundary.clear();
-    spec.boundary.push_back({false, {}, {"inner"}, BoundaryType::dirichlet, "0", "0"});
-    spec.boundary.push_back(neumann("0.2"));
-    for (std::int32_t cell = 0; cell < 3; ++cell) {
-      ProblemSpec refined = spec;
-      LocalRefinement::Cycle cycle;
-      for (std::int32_t other = 0; other < 3; ++other)
-        if (other != cell)
-          cycle.refine.push_back(other);
-      add_cycle(refined, cycle);
-      Discretization discretization(refined);
-      auto const u = solve(discretization);
-      int on_edge = 0;
-      for (std::size_t i = 0; i < u.size(); ++i) {
-        auto const at = discretization.point(static_cast<std::int64_t>(i));
-        double const z = at[2];
-        if (std::hypot(at[0] - z * z / 10, at[1] - z * (1 - z) / 14) < 1e-9) {
-          EXPECT_NEAR(u[i], 0, 1e-14) << "z = " << z;
-          ++on_edge;
-        }
-      }
-      EXPECT_GE(on_edge, 2 * order + 1);
-    }
-  }
-  std::remove(file.c_str());
+  MeshSpec mesh;
+  mesh.file = testing::TempDir() + "curved_l_" + std::to_string(getpid()) + ".msh";
+  std::ofstream(mesh.file) << curved_l();
+  std::string const x = "(x - z^2/10)", y = "(y - z*(1 - z)/14)",
+                    where = "abs(" + x + "*" + y + ") < 0.03 && " + x + " < 0.1 && " + y + " < 0.1";
+  for (int const order : {2, 3})
+    expect_zero_on_edge_of_larger_cells(
+        mesh, order, where,
+        [](auto const& at) { return std::hypot(at[0] - at[2] * at[2] / 10, at[1] - at[2] * (1 - at[2]) / 14) < 1e-9; },
+        [](Discretization const&, auto const&) {});
+  std::remove(mesh.file.c_str());
 }
 
 /// Robin, Neumann and Dirichlet values with sources: all fluxes together are the integral of f, also near hanging nodes.
