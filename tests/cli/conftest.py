@@ -81,14 +81,15 @@ class Poisson:
             assert "terminate" not in done.stderr and "Assertion" not in done.stderr, done.stderr
         return done
 
-    def interrupted(self, command, line, seconds=0.0, sent=signal.SIGINT):
-        """Starts a command, and sends it a signal so many seconds after it has printed the line. Returns its exit code and errors."""
+    def interrupted(self, command, line, seconds=0.0, sent=signal.SIGINT, to=lambda process: process.pid):
+        """Starts a command, and sends it (or a process of it) a signal so many seconds after it has printed the line. Returns its
+        exit code and errors."""
         process = subprocess.Popen(command, cwd=self.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for printed in process.stdout:
             if line in printed:
                 break
         time.sleep(seconds)
-        process.send_signal(sent)
+        os.kill(to(process), sent)
         _, errors = process.communicate(timeout=120)
         return process.returncode, errors
 
