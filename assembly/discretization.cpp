@@ -302,16 +302,13 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     memory.lattice_problem = lattice_problem_bytes(estimate.layout, !estimate.layout.all_on_rim);
   }
 
-  // Material, coefficient and flux of cells; on boxes that solution_fields knows only a coefficient that varies is an array.
-  MadeFields cells{0, 4 * mesh.cells, 8 * data.coefficient_components() * mesh.cells, 24 * mesh.cells};
+  // Material, coefficient and flux of cells.
+  MadeFields const cells{0, 0, 0, 4 * mesh.cells, 8 * data.coefficient_components() * mesh.cells, 24 * mesh.cells};
   std::int64_t fields = 0;
-  if (counts.box && p == 1 && mesh.material_ids.size() == 1 && data.diagonal_code()) {
+  if (counts.box)
     memory.made = cells;
-    if (!data.constant_coefficient())
-      fields += std::exchange(memory.made.coefficient, 0);
-  } else {
+  else
     fields += cells.material + cells.coefficient + cells.flux;
-  }
   // `exact`; u and the error only at nodes that are not those of the unknowns, with the cells that own these.
   bool const other_nodes = p >= 3 && !counts.box;
   if (spec.exact)
@@ -1108,12 +1105,16 @@ ExtremePlaces Discretization::extreme_places(std::span<double const> u, double l
   return assembly::extreme_places(impl_->space, u, low, high);
 }
 
-SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nodes, FieldOptions const& options) const {
+bool Discretization::is_box() const {
+  return impl_->space.box.has_value();
+}
+
+SolutionFields Discretization::fields_of(FieldValues<double> const& u, OutputNodes nodes, FieldOptions const& options) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
   SolutionFields fields = solution_fields(impl_->space, impl_->element, impl_->data, u,
                                           impl_->data.exact ? impl_->shift_of_exact() : 0, nodes, options);
   if (options.flux_points)
-    fields.flux_points = this->flux_at_nodes(u, nodes);
+    fields.flux_points = this->flux_at_nodes(u.all(), nodes);
   return fields;
 }
 

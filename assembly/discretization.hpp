@@ -83,7 +83,7 @@ enum class AssembledInto {
 
 /// Bytes of fields that are made while they are written. They are arrays only where more than a file takes them.
 struct MadeFields {
-  std::int64_t error = 0, material = 0, coefficient = 0, flux = 0;
+  std::int64_t u = 0, exact = 0, error = 0, material = 0, coefficient = 0, flux = 0;  ///< u and `exact`: where u is read in pages
 };
 
 /// Bytes of the arrays in host memory that a problem's mesh and assembly take, by what they are. What the solver, the formats and
@@ -313,7 +313,14 @@ public:
   /// The nodes and cells to be written, and u, the coefficient and the flux on them, and what the options ask for.
   [[nodiscard]] OutputMesh output_mesh(OutputNodes nodes = OutputNodes::equidistant) const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant,
-                                      FieldOptions const& options = {}) const;
+                                      FieldOptions const& options = {}) const {
+    return fields_of(FieldValues<double>::view(u), nodes, options);
+  }
+  /// The same of u that may be made. On boxes only flux_points, and nodes that are not those of the unknowns, ask for all of it.
+  [[nodiscard]] SolutionFields fields_of(FieldValues<double> const& u, OutputNodes nodes = OutputNodes::equidistant,
+                                         FieldOptions const& options = {}) const;
+  /// Whether the mesh is a box of which nothing is left out, or a part of one.
+  [[nodiscard]] bool is_box() const;
   /// -k grad u per node, as SolutionFields::flux_points.
   [[nodiscard]] HostVector<double> flux_at_nodes(std::span<double const> u, OutputNodes nodes) const;
   /// Sizes and places of the boundaries and materials. Errors: InputError for an inverted cell.

@@ -1,11 +1,13 @@
 #pragma once
 
 #include "app/domain/domain.hpp"
+#include "assembly/system/field_values.hpp"
 #include "gpu/core/field.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/elements/box_solution.hpp"
 #include "gpu/elements/element_solution.hpp"
 #include "gpu/kernels/fields.hpp"
+#include "gpu/kernels/paged_field.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +31,7 @@ public:
   [[nodiscard]] FieldPair& change() {
     own_ = HostVector<double>();
     has_own_ = false;
+    pages_ = nullptr;
     return around_;
   }
   /// Of a mesh that the backend has assembled: what is asked of u where it is. Null elsewhere.
@@ -43,13 +46,42 @@ public:
   [[nodiscard]] double const* on_backend() const { return around_.high.on(*context_).data(); }
   /// u at some unknowns of mesh.own. Nothing else leaves the memory where u is.
   [[nodiscard]] HostVector<double> at(std::span<std::int32_t const> unknowns) const {
-    if (mesh_.is_whole())
-      return entries_of(around_.high, unknowns);
     std::vector<std::int32_t> of_around;
-    of_around.reserve(unknowns.size());
-    for (std::int32_t const unknown : unknowns)
-      of_around.push_back(mesh_.in_own(unknown));
-    return entries_of(around_.high, of_around);
+    if (!mesh_.is_whole()) {
+      of_around.reserve(unknowns.size());
+      for (std::int32_t const unknown : unknowns)
+        of_around.push_back(mesh_.in_own(unknown));
+      unknowns = of_around;
+    }
+    return pages_ != nullptr ? pages_->at(unknowns) : entries_of(around_.high, unknowns);
+  }
+
+  /// Whether the host reads u in pages: of a box, whose fields are made from parts of it, where it is on a device. Then several
+  /// threads may call at() once of_own_cells() was called.
+  [[nodiscard]] bool is_in_pages() const {
+    Context const* const context = around_.high.context();
+    return context != nullptr && context->backend() != Backend::cpu && mesh_.own != nullptr && mesh_.own->is_box();
+  }
+  /// u at the unknowns of mesh.own. This and the mesh outlive it.
+  [[nodiscard]] assembly::FieldValues<double> of_own_cells() const {
+    if (!is_in_pages())
+      return assembly::FieldValues<double>::view(host_of_own_cells());
+    Context& context = *around_.high.context();
+    if (pages_ == nullptr)
+      pages_ = std::make_shared<PagedField>(context, around_.high.size(), around_.high.on(context).data());
+    if (mesh_.is_whole())
+      return {static_cast<std::size_t>(around_.high.size()),
+              [pages = pages_](std::int64_t first, std::int64_t n, double* out) { pages->read(first, n, out); }};
+    return {mesh_.n_in_own(), [this, pages = pages_](std::int64_t first, std::int64_t n, double* out) {
+              for (std::int64_t i = 0; i < n;) {  // a line of own cells' nodes is part of one around
+                std::int64_t const at = mesh_.in_own(first + i);
+                std::int64_t end = i + 1;
+                while (end < n && mesh_.in_own(first + end) == at + end - i)
+                  ++end;
+                pages->read(at, end - i, out + i);
+                i = end;
+              }
+            }};
   }
 
   /// u at the unknowns of mesh.around, and of mesh.own, in host memory.
@@ -70,6 +102,7 @@ private:
   Context* context_ = nullptr;
   mutable HostVector<double> own_;
   mutable bool has_own_ = false;
+  mutable std::shared_ptr<PagedField> pages_;
 };
 
 }  // namespace poisson::app

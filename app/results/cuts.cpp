@@ -105,7 +105,7 @@ private:
         to.x[d] = point.interpolate(a[d], b[d]);
       auto const value = [&](double& of_point, auto const& from) {
         if (!from.empty())
-          of_point = point.interpolate(from[static_cast<std::size_t>(point.first)], from[static_cast<std::size_t>(point.second)]);
+          of_point = point.interpolate(at(from, point.first), at(from, point.second));
       };
       value(to.u, fields_.u);
       value(to.exact, fields_.exact);
@@ -113,13 +113,24 @@ private:
     }
     for (std::size_t i = 0; i < set.cells.size(); ++i) {
       CutTriangles::Triangle& to = result.triangles.emplace_back();
-      auto const cell = static_cast<std::size_t>(set.cells[i]);
       to.points = {set.triangles[3 * i], set.triangles[3 * i + 1], set.triangles[3 * i + 2]};
       to.cell = solution_.mesh.cell_of_whole(set.cells[i]);
-      to.flux = {fields_.flux[3 * cell], fields_.flux[3 * cell + 1], fields_.flux[3 * cell + 2]};
-      to.material = fields_.material.empty() ? 0 : fields_.material[cell];
+      if (i > 0 && set.cells[i] == set.cells[i - 1]) {
+        to.flux = result.triangles[i - 1].flux;
+        to.material = result.triangles[i - 1].material;
+        continue;
+      }
+      fields_.flux.read(3 * set.cells[i], 3, to.flux.data());
+      to.material = fields_.material.empty() ? 0 : at(fields_.material, set.cells[i]);
     }
     return result;
+  }
+
+  template <class T>
+  [[nodiscard]] static T at(assembly::FieldValues<T> const& field, std::int64_t i) {
+    T value{};
+    field.read(i, 1, &value);
+    return value;
   }
 
   Solution const& solution_;
@@ -157,7 +168,7 @@ public:
 
   [[nodiscard]] bool takes_fields() const override { return true; }
   [[nodiscard]] std::set<SolutionField> arrays() const override {
-    return {SolutionField::error, SolutionField::material, SolutionField::flux};
+    return config_.output.contours.empty() ? std::set<SolutionField>() : std::set{SolutionField::u};
   }
 
   void require_in_mesh(assembly::Extent const& extent) const override {

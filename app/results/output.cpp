@@ -21,6 +21,7 @@ namespace {
 class Unknowns final : public Output {
 public:
   [[nodiscard]] std::vector<std::string> names() const override { return {snapshot_file}; }
+  [[nodiscard]] std::set<SolutionField> arrays() const override { return {SolutionField::u}; }
   void keep(Solution const& solution, std::filesystem::path const&) override {
     if (solution.finite)
       unknowns_ = gathered_values(solution.mesh.of_own_rows(solution.u.host()), solution.mesh.row_numbers(), solution.team);
@@ -89,6 +90,12 @@ bool Outputs::take_fields() const {
 
 std::int64_t Outputs::bytes(OutputSizes sizes) const {
   sizes.n_ranks = n_ranks_;
+  std::set<SolutionField> arrays;
+  for (auto const& output : list_)
+    arrays.merge(output->arrays());
+  bool const at_other_nodes = config_.problem.order >= 3 && output_nodes(config_) == assembly::OutputNodes::equidistant;
+  if (config_.output.writes(SolutionField::flux_points) || (take_fields() && at_other_nodes))
+    arrays.insert(SolutionField::u);
   std::int64_t fields = 0;
   if (take_fields()) {
     fields = sizes.fields;
@@ -112,10 +119,8 @@ std::int64_t Outputs::bytes(OutputSizes sizes) const {
       if (config_.problem.order >= 3)  // u, the error, and the cells that decide, at equidistant nodes
         fields += (12 + (config_.problem.exact ? 8 : 0)) * sizes.unknowns;
     }
-    std::set<SolutionField> arrays;
-    for (auto const& output : list_)
-      arrays.merge(output->arrays());
-    for (auto const& [field, bytes] : {std::pair{SolutionField::error, sizes.made.error},
+    for (auto const& [field, bytes] : {std::pair{SolutionField::exact, sizes.made.exact},
+                                       {SolutionField::error, sizes.made.error},
                                        {SolutionField::material, sizes.made.material},
                                        {SolutionField::coefficient, sizes.made.coefficient},
                                        {SolutionField::flux, sizes.made.flux}})
@@ -133,7 +138,8 @@ std::int64_t Outputs::bytes(OutputSizes sizes) const {
     }
   }
   // Of several ranks none makes two outputs at a time.
-  return std::max(fields + (n_ranks_ > 1 ? largest : all), without_fields);
+  std::int64_t const u = arrays.contains(SolutionField::u) ? sizes.made.u : 0;
+  return u + std::max(fields + (n_ranks_ > 1 ? largest : all), without_fields);
 }
 
 void Outputs::require_in_mesh(assembly::Extent const& extent) const {

@@ -9,6 +9,7 @@
 #include "gpu/core/field.hpp"
 #include "output/grid.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -31,7 +32,8 @@ struct Solution {
   Team& team;
   ResultRecord const& record;
   SolutionValues const& u;
-  bool finite = false;  ///< u is finite, on all ranks
+  bool finite = false;                          ///< u is finite, on all ranks
+  std::optional<std::array<double, 2>> ends{};  ///< the least and the largest u of the whole mesh, if they were computed
   /// On the first rank, at requested_points: null outside of the mesh. Empty if they were not evaluated.
   std::vector<assembly::PointValues const*> at_points{};
   OtherSolutions others{};                    ///< their u and flux are in the file for ParaView, too
@@ -70,7 +72,8 @@ public:
   [[nodiscard]] virtual std::vector<std::string> names() const = 0;
   /// Whether it is made from Solution::own_cells.
   [[nodiscard]] virtual bool takes_fields() const { return false; }
-  /// Which of the fields that are made while they are written (assembly::MadeFields) it takes as arrays.
+  /// Which of the fields that are made while they are written (assembly::MadeFields) it takes as arrays. With u: all of u in host
+  /// memory, where it would else be read in pages.
   [[nodiscard]] virtual std::set<SolutionField> arrays() const { return {}; }
   /// Whether make() may run in a thread beside keep() of the others. It never does on several ranks.
   [[nodiscard]] virtual bool is_made_beside() const { return false; }

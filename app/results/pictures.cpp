@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <span>
 #include <utility>
@@ -99,6 +101,14 @@ struct Plan {
   std::string caption;
 };
 
+/// u at some nodes of own cells, which alone leave the device.
+std::function<void(std::span<std::int64_t const>, double*)> values_at_points(SolutionValues const& u) {
+  return [&u](std::span<std::int64_t const> points, double* out) {
+    std::vector<std::int32_t> const places(points.begin(), points.end());
+    std::ranges::copy(u.at(places), out);
+  };
+}
+
 Plan plan_of(RunConfig const& config, PictureSpec const& picture, Solution const& solution) {
   Plan plan;
   output::PictureOptions& options = plan.options;
@@ -109,7 +119,10 @@ Plan plan_of(RunConfig const& config, PictureSpec const& picture, Solution const
   std::string what;
   switch (picture.quantity) {
   case PictureQuantity::u:
-    plan.field = output::PointValues{fields.u};
+    if (solution.ends && fields.u.fill() && (!log || (*solution.ends)[0] > 0))
+      plan.field = output::PointValues{{}, false, values_at_points(solution.u), *solution.ends};
+    else
+      plan.field = output::PointValues{fields.u};
     options.quantity = config.output.label();
     what = config.output.name;
     break;
@@ -196,6 +209,10 @@ public:
       using Quantity = PictureQuantity;
       if (picture.quantity == Quantity::error)
         arrays.insert(SolutionField::error);
+      if (picture.quantity == Quantity::exact)
+        arrays.insert(SolutionField::exact);
+      if (picture.quantity == Quantity::flux || picture.quantity == Quantity::arrows || picture.scale == PictureScale::log)
+        arrays.insert(SolutionField::u);
       if (picture.quantity == Quantity::materials)
         arrays.insert(SolutionField::material);
       if (picture.quantity == Quantity::coefficient || picture.quantity == Quantity::flux || picture.quantity == Quantity::arrows)

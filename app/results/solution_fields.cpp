@@ -151,7 +151,7 @@ std::optional<SolutionOutput> solution_output(Solution const& solution, RunConfi
     auto const places = output_nodes(config);
     assembly::Discretization const& own = *solution.mesh.own;
     result = {own.output_mesh(places),
-              own.fields(solution.u.host_of_own_cells(), places, {with_flux, config.output.writes(SolutionField::gradient), true})};
+              own.fields_of(solution.u.of_own_cells(), places, {with_flux, config.output.writes(SolutionField::gradient), true})};
     if (!flux.empty())
       result->fields.flux_points = std::move(flux);
     for (auto const& [name, u] : solution.others) {

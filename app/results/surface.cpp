@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 
 namespace poisson::app {
 
@@ -70,6 +71,7 @@ public:
   explicit Surface(RunConfig const& config) : config_(config) {}
 
   [[nodiscard]] std::vector<std::string> names() const override { return {"surface.vtp"}; }
+  [[nodiscard]] std::set<SolutionField> arrays() const override { return {SolutionField::u}; }
 
   [[nodiscard]] std::int64_t bytes(OutputSizes const& sizes) const override {
     // BoundarySurface: the unknowns of all faces, then by node x, u, flux, its number and faces around it, by quadrangle nodes, ids

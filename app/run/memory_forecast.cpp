@@ -12,6 +12,7 @@
 #include "gpu/elements/box_system.hpp"
 #include "gpu/elements/lattice_operator.hpp"
 #include "gpu/elements/lattice_system.hpp"
+#include "gpu/kernels/paged_field.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
 #include <algorithm>
@@ -634,14 +635,22 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   // The residual, and on the host the arrays by which the bandwidth is measured; or the low parts of x.
   bool const extended = config.solver.precision != Precision::double_ && config.solver.precision != Precision::automatic;
   std::int64_t const vectors = cpu ? 3 : extended ? 2 : 1;
-  std::int64_t const outputs = Outputs(config, plan.division.ranks)
-                                   .bytes({part.own_unknowns, part.cells, part.whole.mesh.cells, part.whole.boundary_faces,
-                                           part.output, part.largest_output, part.made});
-  // On a device u stays there, unless the host makes something from it.
+  // On a device u stays there, unless the host makes something from it. Of a box files and pictures take parts of it.
   bool const stays = !cpu && !host_has_b;
   bool const has_formulas = plan.route == Route::box || plan.route == Route::lattices || part.layout.is_box();
-  bool const is_asked_there = stays && has_formulas && outputs == 0 && config.analysis.empty();
-  std::int64_t const u = is_asked_there ? 0 : 8 * n;
+  bool const in_pages = stays && part.whole.mesh.lexicographic;
+  OutputSizes sizes{part.own_unknowns,   part.cells, part.whole.mesh.cells, part.whole.boundary_faces, part.output,
+                    part.largest_output, part.made};
+  if (in_pages) {
+    sizes.made.u = 8 * n;
+    if (config.problem.exact) {
+      sizes.fields -= 8 * n;
+      sizes.made.exact = 8 * n;
+    }
+  }
+  std::int64_t const outputs = Outputs(config, plan.division.ranks).bytes(sizes);
+  std::int64_t const u = stays && has_formulas ? 0 : 8 * n;
+  std::int64_t const u_of_outputs = !config.analysis.empty() ? 8 * n : in_pages ? PagedField::bytes(n) : 8 * n;
   // Where an extreme lies inside a lattice, that lattice is made again.
   std::int64_t const questions =
       std::max(bytes_of_questions(config, part, plan) + bytes_of_fluxes(config, part), part.whole.memory.at_once);
@@ -657,7 +666,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
         config.effective.sub_volumes.size[0] * config.effective.sub_volumes.size[1] * config.effective.sub_volumes.size[2];
     result.host.push_back({"analysis", peak_of_sub_volume(config, backend, ranks) + part.space + 4 * 8 * n + 8 * cells});
   }
-  add("output", kept + u + part.solution + outputs);
+  add("output", kept + (outputs == 0 && config.analysis.empty() ? u : u_of_outputs) + part.solution + outputs);
   if (!cpu) {
     result.device.push_back({csr ? "convert" : "assembly", matrix.device_assembly + neighbour});
     result.device.push_back({"solve", matrix.device + 8 * n + solver.device + neighbour});  // with b

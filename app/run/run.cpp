@@ -481,6 +481,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
     std::vector<assembly::PointValues> at_points;
     std::vector<assembly::PointValues const*> for_outputs;
     OtherSolutions others;
+    std::optional<std::array<double, 2>> ends;
     bool const shows_others = config.output.writes(SolutionField::u) || config.output.writes(SolutionField::flux);
     log.unless_interrupted("while quantities and errors were computed", [&] {
       record.clock.time(Stage::verify, [&] {
@@ -501,6 +502,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
                         return effective_of_run({config, options, mesh, team, *system, solver, device, u.around(), quantities,
                                                  config.analysis.empty() && !keeps_matrix, shows_others ? &others : nullptr});
                       });
+          ends = {quantities.min, quantities.max};
           team.on_first([&] {
             record.quantities = quantity_table(config, mesh.whole, quantities, record.integral_f, at_points, record.effective);
             warn(warnings_of_quantities(config, record.quantities, record.effective && record.effective->is_solved()));
@@ -515,7 +517,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
     });
     if (u.box() == nullptr)  // of other meshes it holds the coordinates of all nodes
       u.set_elements(nullptr, device.context());
-    Solution solution{mesh, team, record, u, finite, std::move(for_outputs), std::move(others)};
+    Solution solution{mesh, team, record, u, finite, ends, std::move(for_outputs), std::move(others)};
     if (adaptive) {
       solution.level = adaptive->levels(mesh);
       solution.estimator = adaptive->estimator();

@@ -6,8 +6,12 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace poisson::assembly {
@@ -26,7 +30,7 @@ std::vector<double> widths_of(Space const& space, int direction) {
 class CoefficientOnLines {
 public:
   /// x outlives it.
-  CoefficientOnLines(Coefficient const& coefficient, std::vector<double> const& x) {
+  CoefficientOnLines(Coefficient const& coefficient, std::span<double const> x) {
     for (Function const& component : coefficient.components) {
       evaluators_.emplace_back(component.code(), static_cast<std::int64_t>(x.size()), x.data());
       values_.emplace_back(x.size());
@@ -395,96 +399,319 @@ BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::spa
 
 namespace {
 
-/// grad u at the centres of cells, or -k grad u: three values each.
-struct BoxGradients {
+/// u on the lines of nodes of cells x_0 <= x < x_1 in the line (y, z) of cells: where it is, or a copy of what is made.
+class LinesOfNodes {
+public:
+  /// The lines for b, c = 0 ... p, b fastest; u at node a of cell x is at [(x - x_0) p + a].
+  std::vector<double const*> const& of(Space const& space, FieldValues<double> const& u, std::int64_t y, std::int64_t z,
+                                       std::int64_t first, std::int64_t end) {
+    int const p = space.order;
+    std::int64_t const nodes = (end - first) * p + 1;
+    bool const made = static_cast<bool>(u.fill());
+    if (made)
+      copies_.resize(static_cast<std::size_t>((p + 1) * (p + 1) * nodes));
+    lines_.clear();
+    for (int c = 0; c <= p; ++c)
+      for (int b = 0; b <= p; ++b) {
+        std::int64_t const node = ((z * p + c) * space.box_nodes[1] + y * p + b) * space.box_nodes[0] + first * p;
+        double* const copy = copies_.data() + std::ssize(lines_) * nodes;
+        if (made)
+          u.read(node, nodes, copy);
+        lines_.push_back(made ? copy : u.all().data() + node);
+      }
+    return lines_;
+  }
+
+private:
+  std::vector<double> copies_;
+  std::vector<double const*> lines_;
+};
+
+/// Calls visit(y, z, x_0, x_1) for the lines of cells that have the values first ... first + n - 1, `components` of every cell.
+template <class Visit>
+void for_lines_of_cells(Space const& space, std::int64_t first, std::int64_t n, std::int64_t components, Visit const& visit) {
+  auto const [nx, ny, nz] = space.box->cells;
+  std::int64_t const end = (first + n + components - 1) / components;
+  for (std::int64_t cell = first / components; cell < end;) {
+    std::int64_t const line = cell / nx, line_end = std::min((line + 1) * nx, end);
+    visit(line % ny, line / ny, cell - line * nx, line_end - line * nx);
+    cell = line_end;
+  }
+}
+
+/// Of the values of a cell those among first ... first + n - 1.
+void put(double const* values, std::int64_t cell, std::int64_t components, std::int64_t first, std::int64_t n, double* out) {
+  std::int64_t const at = components * cell;
+  for (std::int64_t e = std::max<std::int64_t>(first - at, 0); e < std::min(first + n - at, components); ++e)
+    out[at + e - first] = values[e];
+}
+
+/// k at the centres of the cells of a line, where it is diagonal code.
+class LinesOfCoefficient {
+public:
+  /// Of the cells from `first` to `last`. The other arguments outlive it.
+  LinesOfCoefficient(Coefficient const& coefficient, std::array<std::vector<double>, 3> const& centres, std::int64_t first,
+                     std::int64_t last)
+      : coefficient_(coefficient), centres_(centres), x_(centres[0]) {
+    std::int64_t const nx = std::ssize(x_);
+    if (first / nx == last / nx) {
+      begin_ = first % nx;
+      x_ = x_.subspan(begin_, last - first + 1);
+    }
+    on_line_.emplace(coefficient, x_);
+  }
+  /// On the line (y, z) of cells, of which it has those begin <= x < end. Throws InputError where k must not have its value.
+  void evaluate(std::int64_t y, std::int64_t z, std::int64_t begin, std::int64_t end) {
+    on_line_->evaluate(centres_[1][y], centres_[2][z]);
+    for (std::int64_t x = begin; x < end; ++x)
+      for (double const k : at(x))
+        if (!(k > 0 && std::isfinite(k)))
+          static_cast<void>(coefficient_({centres_[0][x], centres_[1][y], centres_[2][z]}, 0));  // throws
+  }
+  /// k in x, y, z of cell x of the line.
+  [[nodiscard]] Point3 at(std::int64_t x) const {
+    std::int64_t const i = x - begin_;
+    return {(*on_line_)[0][i], (*on_line_)[1][i], (*on_line_)[2][i]};
+  }
+
+private:
+  Coefficient const& coefficient_;
+  std::array<std::vector<double>, 3> const& centres_;
+  std::span<double const> x_;
+  std::int64_t begin_ = 0;
+  std::optional<CoefficientOnLines> on_line_;
+};
+
+using Centres = std::shared_ptr<std::array<std::vector<double>, 3> const>;
+
+/// k at the centres of cells, `components` values each, where it is diagonal code.
+struct BoxCoefficients {
   Space const* space;
-  std::span<double const> u;
-  bool times_k = false;                     ///< and negative
-  std::array<double, 3> k{};                ///< along x, y, z
-  std::span<double const> k_of_cells = {};  ///< not empty: per cell, `components` values
-  std::size_t components = 1;
+  Coefficient const* coefficient;
+  Centres centres;
+  std::int64_t components = 1;
 
   /// Writes the values first ... first + n - 1.
   void operator()(std::int64_t first, std::int64_t n, double* out) const {
     auto const [nx, ny, nz] = space->box->cells;
-    std::int64_t const stride_y = nx + 1, stride_z = stride_y * (ny + 1), end = first + n;
-    for (std::int64_t cell = first / 3; 3 * cell < end;) {
-      std::int64_t const line = cell / nx, y = line % ny, z = line / ny;
-      std::int64_t const line_end = std::min((line + 1) * nx, (end + 2) / 3);
-      double const* const a = u.data() + z * stride_z + y * stride_y;
-      double const *const b = a + stride_y, *const c = a + stride_z, *const d = b + stride_z;
-      for (; cell < line_end; ++cell) {
-        std::int64_t const x = cell - line * nx;
-        double const gx = (a[x + 1] - a[x]) + (b[x + 1] - b[x]) + (c[x + 1] - c[x]) + (d[x + 1] - d[x]);
-        double const gy = (b[x] - a[x]) + (b[x + 1] - a[x + 1]) + (d[x] - c[x]) + (d[x + 1] - c[x + 1]);
-        double const gz = (c[x] - a[x]) + (c[x + 1] - a[x + 1]) + (d[x] - b[x]) + (d[x + 1] - b[x + 1]);
-        Point3 const h = space->box_cell_size({x, y, z});
-        Point3 value{0.25 * gx / h[0], 0.25 * gy / h[1], 0.25 * gz / h[2]};
-        if (times_k)
-          for (std::size_t e = 0; e < 3; ++e)
-            value[e] *= -(k_of_cells.empty() ? k[e] : k_of_cells[cell * components + (components == 1 ? 0 : e)]);
-        for (std::int64_t e = std::max<std::int64_t>(first - 3 * cell, 0); e < std::min<std::int64_t>(end - 3 * cell, 3); ++e)
-          out[3 * cell + e - first] = value[e];
+    LinesOfCoefficient k(*coefficient, *centres, first / components, (first + n - 1) / components);
+    for_lines_of_cells(*space, first, n, components,
+                       [&, nx = nx, ny = ny](std::int64_t y, std::int64_t z, std::int64_t begin, std::int64_t end) {
+                         k.evaluate(y, z, begin, end);
+                         for (std::int64_t x = begin; x < end; ++x) {
+                           put(k.at(x).data(), (z * ny + y) * nx + x, components, first, n, out);
+                         }
+                       });
+  }
+};
+
+/// grad u at the centres of cells, or -k grad u: three values each. Trilinear elements.
+struct BoxGradients {
+  Space const* space;
+  FieldValues<double> u;
+  Coefficient const* coefficient = nullptr;  ///< null: the gradient
+  Centres centres = {};
+
+  /// Writes the values first ... first + n - 1.
+  void operator()(std::int64_t first, std::int64_t n, double* out) const {
+    auto const [nx, ny, nz] = space->box->cells;
+    LinesOfNodes lines;
+    std::optional<LinesOfCoefficient> k;
+    if (coefficient != nullptr)
+      k.emplace(*coefficient, *centres, first / 3, (first + n - 1) / 3);
+    for_lines_of_cells(*space, first, n, 3,
+                       [&, nx = nx, ny = ny](std::int64_t y, std::int64_t z, std::int64_t begin, std::int64_t end) {
+                         auto const& of_line = lines.of(*space, u, y, z, begin, end);
+                         double const *const a = of_line[0], *const b = of_line[1], *const c = of_line[2], *const d = of_line[3];
+                         if (k)
+                           k->evaluate(y, z, begin, end);
+                         for (std::int64_t x = 0; x < end - begin; ++x) {
+                           double const gx = (a[x + 1] - a[x]) + (b[x + 1] - b[x]) + (c[x + 1] - c[x]) + (d[x + 1] - d[x]);
+                           double const gy = (b[x] - a[x]) + (b[x + 1] - a[x + 1]) + (d[x] - c[x]) + (d[x + 1] - c[x + 1]);
+                           double const gz = (c[x] - a[x]) + (c[x + 1] - a[x + 1]) + (d[x] - b[x]) + (d[x + 1] - b[x + 1]);
+                           Point3 const h = space->box_cell_size({begin + x, y, z});
+                           Point3 value{0.25 * gx / h[0], 0.25 * gy / h[1], 0.25 * gz / h[2]};
+                           if (k) {
+                             Point3 const of_cell = k->at(begin + x);
+                             for (int e = 0; e < 3; ++e)
+                               value[e] *= -of_cell[e];
+                           }
+                           put(value.data(), (z * ny + y) * nx + begin + x, 3, first, n, out);
+                         }
+                       });
+  }
+};
+
+/// Copies of the data of a problem for threads: its functions evaluate in memory of their own.
+class CopiesOfData {
+public:
+  /// `data` outlives it.
+  explicit CopiesOfData(ProblemData const& data) : data_(data) {}
+  [[nodiscard]] std::unique_ptr<ProblemData> take() {
+    std::scoped_lock const lock(mutex_);
+    if (free_.empty())
+      return std::make_unique<ProblemData>(data_);
+    auto result = std::move(free_.back());
+    free_.pop_back();
+    return result;
+  }
+  void give_back(std::unique_ptr<ProblemData> copy) {
+    std::scoped_lock const lock(mutex_);
+    free_.push_back(std::move(copy));
+  }
+
+private:
+  ProblemData const& data_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ProblemData>> free_;
+};
+
+/// k, -k grad u, or grad u at the centres of the cells of any box.
+struct BoxCentres {
+  enum class What { coefficient, flux, gradient };
+
+  Space const* space;
+  FieldValues<double> u;
+  std::shared_ptr<CopiesOfData> copies;
+  Basis1D centre;  ///< of the element's functions
+  What what = What::gradient;
+  std::int64_t components = 3;
+
+  /// Writes the values first ... first + n - 1.
+  void operator()(std::int64_t first, std::int64_t n, double* out) const {
+    auto const [nx, ny, nz] = space->box->cells;
+    LinesOfNodes lines;
+    std::unique_ptr<ProblemData> data = what == What::gradient ? nullptr : copies->take();
+    for_lines_of_cells(*space, first, n, components,
+                       [&, nx = nx, ny = ny](std::int64_t y, std::int64_t z, std::int64_t begin, std::int64_t end) {
+                         std::vector<double const*> const* const of_line =
+                             what == What::coefficient ? nullptr : &lines.of(*space, u, y, z, begin, end);
+                         for (std::int64_t x = begin; x < end; ++x) {
+                           std::int64_t const cell = (z * ny + y) * nx + x;
+                           Point3 gradient{};
+                           if (of_line != nullptr)
+                             gradient = gradient_of(*of_line, {x, y, z}, x - begin);
+                           if (what == What::gradient) {
+                             put(gradient.data(), cell, components, first, n, out);
+                             continue;
+                           }
+                           unsigned const material = space->material(cell);
+                           Tensor const k = data->coefficient(material)(middle({x, y, z}), material);
+                           if (what == What::coefficient) {
+                             constexpr std::array<int, 6> order_of_vtk{0, 1, 2, 3, 5, 4};  // XX, YY, ZZ, XY, YZ, XZ
+                             std::array<double, 6> values{};
+                             for (std::size_t e = 0; e < 6; ++e)
+                               values[e] = k.entries[order_of_vtk[e]];
+                             put(values.data(), cell, components, first, n, out);
+                             continue;
+                           }
+                           Point3 conducted = k * gradient;
+                           for (double& value : conducted)
+                             value = -value;
+                           put(conducted.data(), cell, components, first, n, out);
+                         }
+                       });
+    if (data)
+      copies->give_back(std::move(data));
+  }
+
+private:
+  [[nodiscard]] Point3 middle(std::array<std::int64_t, 3> const& cell) const {
+    Point3 x{};
+    int const p = space->order;
+    for (int d = 0; d < 3; ++d)
+      x[d] = 0.5 * (space->box_coordinate(d, cell[d] * p) + space->box_coordinate(d, (cell[d] + 1) * p));
+    return x;
+  }
+  [[nodiscard]] Point3 gradient_of(std::vector<double const*> const& lines, std::array<std::int64_t, 3> const& cell,
+                                   std::int64_t in_lines) const {
+    int const p = space->order;
+    double const *const value = centre.values.data(), *const slope = centre.derivatives.data();
+    Point3 result{};
+    for (int c = 0; c <= p; ++c)
+      for (int b = 0; b <= p; ++b) {
+        double const* const line = lines[c * (p + 1) + b] + in_lines * p;
+        double of_values = 0, of_slopes = 0;
+        for (int a = 0; a <= p; ++a) {
+          of_values += value[a] * line[a];
+          of_slopes += slope[a] * line[a];
+        }
+        result[0] += value[c] * value[b] * of_slopes;
+        result[1] += value[c] * slope[b] * of_values;
+        result[2] += slope[c] * value[b] * of_values;
       }
+    Point3 const h = space->box_cell_size(cell);
+    for (int d = 0; d < 3; ++d)
+      result[d] /= h[d];
+    return result;
+  }
+};
+
+/// `exact` - shift at the nodes of a box. NaN where it is not finite.
+struct BoxExact {
+  Space const* space;
+  Function const* exact;
+  double shift = 0;
+  std::shared_ptr<std::array<std::vector<double>, 3> const> nodes;
+
+  /// Writes the values first ... first + n - 1.
+  void operator()(std::int64_t first, std::int64_t n, double* out) const {
+    auto const& [x, y, z] = *nodes;
+    auto const nx = std::ssize(x);
+    LineEvaluator line(exact->code(), nx, x.data());
+    std::vector<double> values(x.size());
+    for (std::int64_t node = first; node < first + n;) {
+      std::int64_t const row = node / nx, end = std::min((row + 1) * nx, first + n);
+      line(y[row % std::ssize(y)], z[row / std::ssize(y)], values.data());
+      for (; node < end; ++node)
+        out[node - first] = values[node - row * nx] - shift;
     }
   }
 };
 
-}  // namespace
-
-bool has_box_cells(Space const& space, ProblemData const& data) {
-  return space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_code();
+/// Whether k and grad u can be made line by line: trilinear elements of one material, where k is diagonal code.
+bool has_lines_of_cells(Space const& space, ProblemData const& data) {
+  return space.order == 1 && space.material_ids.size() == 1 && data.diagonal_code();
 }
 
-void set_box_cells(Space const& space, ProblemData const& data, std::span<double const> u, bool gradient, SolutionFields& fields) {
-  auto const [nx, ny, nz] = space.box->cells;
+}  // namespace
+
+FieldValues<double> made_exact(Space const& space, Function const& exact, double shift) {
+  return {static_cast<std::size_t>(space.n_dofs),
+          BoxExact{&space, &exact, shift, std::make_shared<std::array<std::vector<double>, 3> const>(nodes_of(space))}};
+}
+
+void set_box_cells(Space const& space, ReferenceElement const& element, ProblemData const& data, FieldValues<double> const& u,
+                   bool gradient, SolutionFields& fields) {
   std::size_t const n_cells = space.n_cells;
+  if (!has_lines_of_cells(space, data)) {
+    BoxCentres cells{&space, u, std::make_shared<CopiesOfData>(data), lagrange_basis(element.nodes, {0.5})};
+    auto const made = [&](BoxCentres::What what, int components) {
+      cells.what = what;
+      cells.components = components;
+      return FieldValues<double>(components * n_cells, cells);
+    };
+    fields.coefficient = made(BoxCentres::What::coefficient, fields.coefficient_components);
+    fields.flux = made(BoxCentres::What::flux, 3);
+    if (gradient)
+      fields.gradient = made(BoxCentres::What::gradient, 3);
+    fields.material = {n_cells, [&space](std::int64_t first, std::int64_t n, int* out) {
+                         for (std::int64_t i = 0; i < n; ++i)
+                           out[i] = static_cast<int>(space.material(first + i));
+                       }};
+    return;
+  }
   unsigned const material = *space.material_ids.begin();
   Coefficient const& coefficient = data.coefficient(material);
   auto const components = static_cast<std::size_t>(fields.coefficient_components);
-  std::array<std::vector<double>, 3> centres;
-  for (std::size_t d = 0; d < 3; ++d)
+  auto centres = std::make_shared<std::array<std::vector<double>, 3>>();
+  for (int d = 0; d < 3; ++d)
     for (std::int64_t i = 0; i < space.box->cells[d]; ++i)
-      centres[d].push_back(0.5 * (space.box_coordinate(static_cast<int>(d), i) + space.box_coordinate(static_cast<int>(d), i + 1)));
-  auto const k_at = [&](CoefficientOnLines const& k_on_line, std::int64_t x, double y, double z) {
-    Point3 k{};
-    bool admissible = true;
-    for (std::size_t e = 0; e < 3; ++e) {
-      k[e] = k_on_line[e][x];
-      admissible = admissible && k[e] > 0 && std::isfinite(k[e]);
-    }
-    if (!admissible)
-      static_cast<void>(coefficient({centres[0][x], y, z}, 0));  // throws
-    return k;
-  };
-
-  BoxGradients flux{&space, u, true};
-  flux.components = components;
-  if (coefficient.is_constant()) {
-    CoefficientOnLines k_on_line(coefficient, centres[0]);
-    k_on_line.evaluate(centres[1][0], centres[2][0]);
-    flux.k = k_at(k_on_line, 0, centres[1][0], centres[2][0]);
-    fields.coefficient = {components * n_cells, [k = flux.k, components](std::int64_t first, std::int64_t n, double* out) {
-                            for (std::int64_t i = 0; i < n; ++i)
-                              out[i] = k[static_cast<std::size_t>(first + i) % components];
-                          }};
-  } else {
-    HostVector<double> values(components * n_cells);
-    auto const make_state = [&] { return CoefficientOnLines(coefficient, centres[0]); };
-    parallel_for(ny * nz, make_state, [&](CoefficientOnLines& k_on_line, std::int64_t const line) {
-      double const y = centres[1][line % ny], z = centres[2][line / ny];
-      k_on_line.evaluate(y, z);
-      for (std::int64_t x = 0; x < nx; ++x) {
-        Point3 const k = k_at(k_on_line, x, y, z);
-        std::copy_n(k.begin(), components, values.begin() + static_cast<std::ptrdiff_t>((line * nx + x) * components));
-      }
-    });
-    fields.coefficient = std::move(values);
-    flux.k_of_cells = fields.coefficient;
-  }
+      (*centres)[d].push_back(0.5 * (space.box_coordinate(d, i) + space.box_coordinate(d, i + 1)));
+  fields.coefficient = {components * n_cells, BoxCoefficients{&space, &coefficient, centres, fields.coefficient_components}};
   fields.material = {n_cells,
                      [material](std::int64_t, std::int64_t n, int* out) { std::fill_n(out, n, static_cast<int>(material)); }};
-  fields.flux = {3 * n_cells, flux};
+  fields.flux = {3 * n_cells, BoxGradients{&space, u, &coefficient, centres}};
   if (gradient)
     fields.gradient = {3 * n_cells, BoxGradients{&space, u}};
 }

@@ -16,15 +16,16 @@ struct BoxIntegrals {
 /// Integrates u of trilinear elements on a mesh of one material. Precondition: k is diagonal code.
 [[nodiscard]] BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::span<double const> u);
 
-/// Whether set_box_cells can do it: trilinear elements of one material, where k is diagonal code.
-[[nodiscard]] bool has_box_cells(Space const& space, ProblemData const& data);
 /// Sets material, coefficient and flux of the cells, and with `gradient` that of u. They are made when they are asked for, from u
-/// and k, which outlive them as the space does; only where k varies it is evaluated now, and is an array. Bytes of a cell: 8 of u,
-/// and what is written. Throws InputError where k must not have its value. Precondition: has_box_cells.
-void set_box_cells(Space const& space, ProblemData const& data, std::span<double const> u, bool gradient, SolutionFields& fields);
+/// and k, which outlive them as the space does: then InputError is thrown where k must not have its value. Bytes of a cell: 8 of u,
+/// and what is written.
+void set_box_cells(Space const& space, ReferenceElement const& element, ProblemData const& data, FieldValues<double> const& u,
+                   bool gradient, SolutionFields& fields);
 
 /// exact - shift at the nodes. Precondition: `exact` is code, here and below.
 [[nodiscard]] HostVector<double> box_exact_at_nodes(Space const& space, Function const& exact, double shift);
+/// The same, made when it is asked for; NaN where `exact` is not finite. The space and `exact` outlive it.
+[[nodiscard]] FieldValues<double> made_exact(Space const& space, Function const& exact, double shift);
 
 /// mean_of_exact by `points` Gauss points per direction.
 [[nodiscard]] ExactMean box_mean_of_exact(Space const& space, Function const& exact, int points);

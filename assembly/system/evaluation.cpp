@@ -637,16 +637,20 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
 }
 
 SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                               std::span<double const> u, double shift, OutputNodes nodes, FieldOptions const& options) {
+                               FieldValues<double> const& values, double shift, OutputNodes nodes, FieldOptions const& options) {
   int const n_local = space.n_local;
   SolutionFields fields;
   fields.coefficient_components = data.coefficient_components();
   HostVector<double> of_nodes, exact;
-  if (data.exact)
-    exact.resize(space.n_dofs);
   Equidistant const equidistant(space, element, nodes);
+  // Where u is made when it is asked for, so is `exact`; else it is evaluated once.
+  bool const makes_exact = data.exact && data.exact->is_code() && space.box && values.fill() && !equidistant.needed;
+  if (data.exact && !makes_exact)
+    exact.resize(space.n_dofs);
   if (equidistant.needed)
     of_nodes.resize(space.n_dofs);
+  else if (makes_exact)
+    fields.exact = made_exact(space, *data.exact, shift);
   else if (space.box && data.exact && data.exact->is_code())
     exact = box_exact_at_nodes(space, *data.exact, shift);
   else if (data.exact)
@@ -656,13 +660,19 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
           exact[dof] = of_thread.finite(space.point(dof), exact_name) - shift;
         });
 
-  if (has_box_cells(space, data)) {
-    set_box_cells(space, data, u, options.gradient, fields);
-  } else {
-    HostVector<int> materials(space.n_cells);
-    HostVector<double> coefficients(space.n_cells * fields.coefficient_components), flux(3 * space.n_cells), gradient;
-    if (options.gradient)
-      gradient.resize(3 * space.n_cells);
+  if (space.box)
+    set_box_cells(space, element, data, values, options.gradient, fields);
+  if (!space.box || equidistant.needed) {
+    std::span<double const> const u = values.all();
+    HostVector<int> materials;
+    HostVector<double> coefficients, flux, gradient;
+    if (!space.box) {
+      materials.resize(space.n_cells);
+      coefficients.resize(space.n_cells * fields.coefficient_components);
+      flux.resize(3 * space.n_cells);
+      if (options.gradient)
+        gradient.resize(3 * space.n_cells);
+    }
     Point3 const centre{0.5, 0.5, 0.5};
     auto const shape = tabulate(element.nodes, {centre}), map = tabulate(geometry_nodes_1d(space, element), {centre});
 
@@ -691,6 +701,8 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
               exact[dof] = state.data.exact->finite({points[0][a], points[1][a], points[2][a]}, exact_name) - shift;
           }
       }
+      if (space.box)
+        return;
       auto const material = space.material(cell);
       auto const& coefficient = state.data.coefficient(material);
       auto const k = coefficient(geometry.point(map.values.data()), material);
@@ -714,23 +726,29 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
       for (int e = 0; e < fields.coefficient_components; ++e)
         coefficients[cell * fields.coefficient_components + e] = k.entries[order_of_vtk[e]];
     });
-    fields.material = std::move(materials);
-    fields.coefficient = std::move(coefficients);
-    fields.flux = std::move(flux);
-    fields.gradient = std::move(gradient);
+    if (!space.box) {
+      fields.material = std::move(materials);
+      fields.coefficient = std::move(coefficients);
+      fields.flux = std::move(flux);
+      fields.gradient = std::move(gradient);
+    }
   }
 
-  fields.u = equidistant.needed ? FieldValues<double>(std::move(of_nodes)) : FieldValues<double>::view(u);
-  fields.exact = std::move(exact);
+  fields.u = equidistant.needed ? FieldValues<double>(std::move(of_nodes)) : values;
+  if (!makes_exact)
+    fields.exact = std::move(exact);
   if (data.exact)
-    fields.error = {fields.u.size(),
-                    [of_u = fields.u.all(), of_exact = fields.exact.all()](std::int64_t first, std::int64_t n, double* out) {
+    fields.error = {fields.u.size(), [of_u = fields.u, of_exact = fields.exact](std::int64_t first, std::int64_t n, double* out) {
+                      std::vector<double> other(static_cast<std::size_t>(n));
+                      of_u.read(first, n, out);
+                      of_exact.read(first, n, other.data());
                       for (std::int64_t i = 0; i < n; ++i)
-                        out[i] = of_u[first + i] - of_exact[first + i];
+                        out[i] -= other[i];
                     }};
   if (!options.refer_to_u) {
-    for (FieldValues<double>* const values : {&fields.error, &fields.u, &fields.coefficient, &fields.flux, &fields.gradient})
-      values->keep();
+    for (FieldValues<double>* const field :
+         {&fields.error, &fields.exact, &fields.u, &fields.coefficient, &fields.flux, &fields.gradient})
+      field->keep();
     fields.material.keep();
   }
   return fields;

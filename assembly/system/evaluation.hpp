@@ -50,7 +50,7 @@ namespace poisson::assembly {
 /// u, exact - shift and the error on these nodes, coefficient, flux and material on the cells, with what the options ask for but
 /// flux_points. `exact` may be missing.
 [[nodiscard]] SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                             std::span<double const> u, double shift, OutputNodes nodes = OutputNodes::equidistant,
-                                             FieldOptions const& options = {});
+                                             FieldValues<double> const& u, double shift,
+                                             OutputNodes nodes = OutputNodes::equidistant, FieldOptions const& options = {});
 
 }  // namespace poisson::assembly

@@ -1,6 +1,8 @@
 #include "assembly/system/field_values.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <exception>
 
 namespace poisson::assembly {
 
@@ -11,12 +13,28 @@ std::span<T const> FieldValues<T>::all() const {
       stored_->own.resize(size_);
       constexpr std::int64_t piece = std::int64_t{1} << 15;
       auto const n = static_cast<std::int64_t>(size_);
+      std::exception_ptr failure;
 #pragma omp parallel for schedule(static)
       for (std::int64_t first = 0; first < n; first += piece)
-        fill_(first, std::min(piece, n - first), stored_->own.data() + first);
+        try {
+          fill_(first, std::min(piece, n - first), stored_->own.data() + first);
+        } catch (...) {
+#pragma omp critical(poisson_field_values)
+          failure = std::current_exception();
+        }
+      if (failure)
+        std::rethrow_exception(failure);
       stored_->values = stored_->own;
     });
   return stored_ ? stored_->values : std::span<T const>();
+}
+
+template <class T>
+void FieldValues<T>::read(std::int64_t first, std::int64_t n, T* out) const {
+  if (fill_)
+    fill_(first, n, out);
+  else
+    std::copy_n(all().data() + first, n, out);
 }
 
 template <class T>

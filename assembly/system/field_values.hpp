@@ -17,7 +17,8 @@ namespace poisson::assembly {
 template <class T>
 class FieldValues {
 public:
-  /// Writes the values first ... first + n - 1 to `out`. Called by several threads at once; does not throw.
+  /// Writes the values first ... first + n - 1 to `out`. Called by several threads at once. Throws std::bad_alloc, and InputError
+  /// where k cannot be taken.
   using Fill = std::function<void(std::int64_t first, std::int64_t n, T* out)>;
 
   FieldValues() = default;
@@ -38,8 +39,10 @@ public:
   [[nodiscard]] bool empty() const { return size_ == 0; }
   /// Null where the values are in memory from the start.
   [[nodiscard]] Fill const& fill() const { return fill_; }
-  /// Throws std::bad_alloc.
+  /// Throws what `fill` throws.
   [[nodiscard]] std::span<T const> all() const;
+  /// Writes a range of them, without asking for all. Throws what `fill` throws.
+  void read(std::int64_t first, std::int64_t n, T* out) const;
   [[nodiscard]] T const& operator[](std::size_t i) const { return all()[i]; }
   [[nodiscard]] auto begin() const { return all().begin(); }
   [[nodiscard]] auto end() const { return all().end(); }

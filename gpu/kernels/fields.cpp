@@ -55,15 +55,19 @@ std::int64_t first_not_finite(Context& context, std::int64_t n, double const* x)
       context, [&](std::int64_t* result) { kernels_for<FieldKernels>(context).first_not_finite(context, n, x, result); });
 }
 
-HostVector<double> entries_of(Field const& x, std::span<std::int32_t const> places) {
+HostVector<double> entries_of(Context& context, double const* x, std::span<std::int32_t const> places) {
   HostVector<double> values(places.size());
-  if (Context* const context = x.context(); context != nullptr && context->backend() != Backend::cpu) {
-    Array<std::int32_t> const on_backend(*context, places);
-    Array<double> found(*context, on_backend.size());
-    kernels_for<RimKernels<double>>(*context).pack(*context, found.size(), on_backend.data(), x.on(*context).data(), found.data());
-    found.download(std::span<double>(values));
-    return values;
-  }
+  Array<std::int32_t> const on_backend(context, places);
+  Array<double> found(context, on_backend.size());
+  kernels_for<RimKernels<double>>(context).pack(context, found.size(), on_backend.data(), x, found.data());
+  found.download(std::span<double>(values));
+  return values;
+}
+
+HostVector<double> entries_of(Field const& x, std::span<std::int32_t const> places) {
+  if (Context* const context = x.context(); context != nullptr && context->backend() != Backend::cpu)
+    return entries_of(*context, x.on(*context).data(), places);
+  HostVector<double> values(places.size());
   std::span<double const> const all = x.host();
   for (std::size_t i = 0; i < places.size(); ++i)
     values[i] = all[static_cast<std::size_t>(places[i])];

@@ -55,5 +55,6 @@ public:
 [[nodiscard]] std::int64_t first_not_finite(Context& context, std::int64_t n, double const* x);
 /// x at these places, of which nothing else leaves the memory where x is. 4 + 16 bytes a place. Waits.
 [[nodiscard]] HostVector<double> entries_of(Field const& x, std::span<std::int32_t const> places);
+[[nodiscard]] HostVector<double> entries_of(Context& context, double const* x, std::span<std::int32_t const> places);
 
 }  // namespace poisson

@@ -8,8 +8,11 @@
 #include "output/picture/raster.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -340,6 +343,49 @@ BoundingBox box_of(std::span<SurfaceTriangle const> triangles, BoundingBox const
   return box;
 }
 
+/// The values at the nodes of some cells, of which nothing else is asked for. A bit for each node of the mesh, and 8 bytes for 512
+/// of them.
+class ValuesOfCells {
+public:
+  /// The mesh outlives it.
+  ValuesOfCells(Mesh const& mesh, std::span<std::int64_t const> cells, PointValues const& points) : mesh_(mesh) {
+    constexpr std::int64_t of_word = 64;
+    marks_.resize(static_cast<std::size_t>(mesh.n_points() / of_word + 1), 0);
+    int const n_local = mesh.nodes_per_cell();
+    for (std::int64_t const cell : cells)
+      for (int i = 0; i < n_local; ++i) {
+        std::int64_t const node = mesh.node(cell, i);
+        marks_[static_cast<std::size_t>(node / of_word)] |= std::uint64_t{1} << (node % of_word);
+      }
+    std::vector<std::int64_t> nodes;
+    for (std::size_t word = 0; word < marks_.size(); ++word) {
+      if (word % words_counted == 0)
+        before_.push_back(std::ssize(nodes));
+      for (std::uint64_t bits = marks_[word]; bits != 0; bits &= bits - 1)
+        nodes.push_back(static_cast<std::int64_t>(word) * of_word + std::countr_zero(bits));
+    }
+    values_.resize(nodes.size());
+    points.get(nodes, values_.data());
+  }
+
+  [[nodiscard]] double at(std::int64_t cell, int i) const {
+    auto const node = static_cast<std::uint64_t>(mesh_.node(cell, i));
+    std::size_t const word = node / 64;
+    auto place = static_cast<std::size_t>(before_[word / words_counted]);
+    for (std::size_t w = word / words_counted * words_counted; w < word; ++w)
+      place += static_cast<std::size_t>(std::popcount(marks_[w]));
+    std::uint64_t const below = (std::uint64_t{1} << (node % 64)) - 1;
+    return values_[place + static_cast<std::size_t>(std::popcount(marks_[word] & below))];
+  }
+
+private:
+  static constexpr std::size_t words_counted = 8;
+  Mesh const& mesh_;
+  std::vector<std::uint64_t> marks_;
+  std::vector<std::int64_t> before_;  ///< marked nodes before every eighth word
+  std::vector<double> values_;
+};
+
 /// The cells of faces and those that are cut, each once, ascending.
 std::vector<std::int64_t> drawn_cells(std::span<BoundaryFace const> faces, std::vector<std::int64_t> cells) {
   for (auto const& face : faces)
@@ -429,7 +475,15 @@ struct Painting {
     auto const in_cells = [n_local](auto const& value_of) {
       return CellField{1, [n_local, value_of](std::int64_t cell, double* out) { std::fill_n(out, n_local, value_of(cell)); }};
     };
-    if (auto const* const points = std::get_if<PointValues>(&what)) {
+    if (auto const* const points = std::get_if<PointValues>(&what); points != nullptr && points->get) {
+      auto const values = std::make_shared<ValuesOfCells const>(mesh, drawn_cells(faces, cut_through), *points);
+      field = {1, [n_local, values](std::int64_t cell, double* out) {
+                 for (int i = 0; i < n_local; ++i)
+                   out[i] = values->at(cell, i);
+               }};
+      auto const end = [points](std::int64_t i) { return points->ends[static_cast<std::size_t>(i)]; };
+      range = merged(range_of(2, end, positive), ranks);
+    } else if (points != nullptr) {
       require_size(points->values.size(), mesh.n_points(), " nodes");
       auto const value_at = [values = points->values, absolute = points->absolute](std::int64_t i) {
         double const value = values[static_cast<std::size_t>(i)];

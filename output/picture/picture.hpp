@@ -6,7 +6,9 @@
 #include "output/picture/surface.hpp"
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -49,6 +51,9 @@ struct PictureOptions {
 struct PointValues {
   std::span<double const> values;  ///< per point of the mesh
   bool absolute = false;           ///< their absolute values
+  /// In place of these two: writes the values at some points, ascending; and the least and the largest of all, which are finite.
+  std::function<void(std::span<std::int64_t const> points, double* out)> get{};
+  std::array<double, 2> ends{};
 };
 /// Every cell has one colour.
 struct CellValues {

@@ -74,25 +74,55 @@ DataArray array_of(Field const& field, VtkPrecision precision) {
   return array;
 }
 
+/// Writes the values of a field from `first` on: those that are there, or that are made.
+void read(Field const& field, std::int64_t first, std::int64_t n, double* out) {
+  if (field.make_values)
+    field.make_values(first, n, out);
+  else
+    std::copy_n(field.values.data() + first, n, out);
+}
+void read(Field const& field, std::int64_t first, std::int64_t n, int* out) {
+  if (field.make_integers)
+    field.make_integers(first, n, out);
+  else
+    std::copy_n(field.integers.data() + first, n, out);
+}
+
 /// A cell field on the p^3 cuboids of every cell.
 DataArray repeated(Field const& field, RectilinearGrid const& grid, VtkPrecision precision) {
   if (grid.order == 1)
     return array_of(field, precision);
-  if (field.n_made > 0)
-    throw std::invalid_argument("field '" + field.name + "' on cells of a higher order has to be an array");
   std::int64_t const p = grid.order, c = field.components, nx = grid.n(0) - 1, ny = grid.n(1) - 1, nz = grid.n(2) - 1;
-  auto const place = [=, mx = grid.cells(0), my = grid.cells(1)](std::int64_t value) {
-    std::int64_t const cuboid = value / c, i = cuboid % nx / p, j = cuboid / nx % ny / p, k = cuboid / (nx * ny) / p;
-    return ((k * my + j) * mx + i) * c + value % c;
+  // p lines of cuboids one after the other have the same cells, whose values are read once.
+  auto const repeat = [=, mx = grid.cells(0), my = grid.cells(1)]<class From, class To>(From, std::int64_t first, std::int64_t n,
+                                                                                        To* out) {
+    std::vector<From> of_cells(static_cast<std::size_t>(mx * c));
+    std::int64_t line_of_cells = -1;
+    for (std::int64_t value = first; value < first + n;) {
+      std::int64_t const line = value / (nx * c), end = std::min((line + 1) * nx * c, first + n);
+      if (std::int64_t const its = line / ny / p * my + line % ny / p; its != line_of_cells) {
+        read(field, its * mx * c, mx * c, of_cells.data());
+        line_of_cells = its;
+      }
+      for (; value < end; ++value) {
+        std::int64_t const in_line = value - line * nx * c;
+        *out++ = static_cast<To>(of_cells[static_cast<std::size_t>(in_line / c / p * c + in_line % c)]);
+      }
+    }
   };
-  std::int64_t const n = nx * ny * nz * c;
-  if (field.integers.empty())
-    return floating(field.name, field.components, n, precision,
-                    [place, data = field.values.data()](std::int64_t i) { return data[place(i)]; });
-  DataArray array{field.name, ScalarType::int32, field.components, n};
-  array.fill = [place, data = field.integers.data()](std::int64_t first, std::int64_t count, void* out) {
-    for (std::int64_t i = 0; i < count; ++i)
-      static_cast<std::int32_t*>(out)[i] = data[place(first + i)];
+  bool const integers = field.has_integers(), single = precision == VtkPrecision::single;
+  DataArray array{field.name,
+                  integers ? ScalarType::int32
+                  : single ? ScalarType::float32
+                           : ScalarType::float64,
+                  field.components, nx * ny * nz * c};
+  array.fill = [repeat, integers, single](std::int64_t first, std::int64_t n, void* out) {
+    if (integers)
+      repeat(0, first, n, static_cast<std::int32_t*>(out));
+    else if (single)
+      repeat(0.0, first, n, static_cast<float*>(out));
+    else
+      repeat(0.0, first, n, static_cast<double*>(out));
   };
   return array;
 }

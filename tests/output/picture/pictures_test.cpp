@@ -528,6 +528,33 @@ TEST(Picture, LatticeLooksLikeItsHexahedra) {
   EXPECT_TRUE(text_of(directory / "image.png") == text_of(directory / "arrays.png"));
 }
 
+// Of values that are elsewhere only those at the nodes of what is drawn are asked for.
+TEST(Picture, OfValuesThatAreAskedForIsTheSame) {
+  ImageGrid const image{{1, -2, 0.5}, {0.25, 0.5, 0.125}, {41, 23, 39}};
+  std::vector<double> u;
+  for (std::int64_t i = 0; i < image.n_points(); ++i) {
+    auto const x = image.point(i);
+    u.push_back(std::sin(3 * x[0]) * x[1] + x[2]);
+  }
+  auto const [low, high] = std::ranges::minmax(u);
+  for (bool const section : {false, true}) {
+    PictureOptions options{"t", "u"};
+    if (section)
+      options.plane = PicturePlane{1, 3};
+    std::size_t asked = 0;
+    auto const get = [&](std::span<std::int64_t const> points, double* out) {
+      EXPECT_TRUE(std::ranges::is_sorted(points));
+      asked = points.size();
+      for (std::size_t i = 0; i < points.size(); ++i)
+        out[i] = u[static_cast<std::size_t>(points[i])];
+    };
+    PointValues const values{{}, false, get, {low, high}};
+    EXPECT_TRUE(picture_png(image, values, options) == picture_png(image, PointValues{u}, options));
+    EXPECT_GT(asked, 0U);
+    EXPECT_LT(asked, u.size() / 2);
+  }
+}
+
 // The nodes of a rectilinear grid need not be equidistant: its cells' polynomials are those through its nodes.
 TEST(CutSurface, RectilinearGridsHaveThePolynomialsOfTheirNodes) {
   auto const nodes = [](double low, double h, int cells) {

@@ -374,24 +374,46 @@ TEST(Vtk, LargeArraysComeBackWhateverTheThreads) {
   }
 }
 
+/// The fields as functions that make their values.
+std::vector<Field> made(std::vector<Field> list) {
+  for (Field& field : list) {
+    field.n_made = field.n_values();
+    auto const copy = [](auto const& values) {
+      return [values](std::int64_t first, std::int64_t n, auto* out) { std::copy_n(values.begin() + first, n, out); };
+    };
+    if (field.has_integers())
+      field.make_integers = copy(field.integers);
+    else
+      field.make_values = copy(field.values);
+    field.values = {};
+    field.integers = {};
+  }
+  return list;
+}
+
+TEST(Vtk, FieldsThatAreMadeGiveTheFilesOfArraysOnCellsOfEveryOrder) {
+  TemporaryDirectory directory;
+  std::vector<double> x, y, z;
+  for (int i = 0; i <= 24; ++i) {
+    x.push_back(i + 0.1 * i * i);
+    y.push_back(i < 13 ? 2 * i : 26 + i);
+    z.push_back(0.5 * i);
+  }
+  for (int const order : {1, 2, 3, 4}) {
+    RectilinearGrid const grid{order, {x, std::span(y).first(13), z}};
+    RandomFields const fields(grid.n_points(), grid.n_cells());
+    for (VtkPrecision const precision : {VtkPrecision::single, VtkPrecision::double_}) {
+      VtkOptions const options{VtkCompression::fast, precision};
+      write_vtr(directory / "arrays.vtr", grid, fields.points(), fields.cells(), options);
+      write_vtr(directory / "made.vtr", grid, made(fields.points()), made(fields.cells()), options);
+      EXPECT_TRUE(text_of(directory / "arrays.vtr") == text_of(directory / "made.vtr")) << order << ' ' << name_of(precision);
+    }
+  }
+}
+
 TEST(Vtk, FieldsThatAreMadeGiveTheFilesOfArrays) {
   ImageGrid const image{{0, 0, 0}, {1, 1, 1}, {41, 33, 27}};
   RandomFields const fields(image.n_points(), image.n_cells());
-  auto const made = [](std::vector<Field> list) {
-    for (Field& field : list) {
-      field.n_made = field.n_values();
-      auto const copy = [](auto const& values) {
-        return [values](std::int64_t first, std::int64_t n, auto* out) { std::copy_n(values.begin() + first, n, out); };
-      };
-      if (field.has_integers())
-        field.make_integers = copy(field.integers);
-      else
-        field.make_values = copy(field.values);
-      field.values = {};
-      field.integers = {};
-    }
-    return list;
-  };
   TemporaryDirectory directory;
   for (VtkCompression const compression : {VtkCompression::none, VtkCompression::fast, VtkCompression::best})
     for (VtkPrecision const precision : {VtkPrecision::single, VtkPrecision::double_}) {

@@ -1,0 +1,86 @@
+#include "gpu/kernels/paged_field.hpp"
+
+#include "gpu/kernels/fields.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace poisson {
+
+PagedField::PagedField(Context& context, std::int64_t n, double const* values, std::int64_t entries, std::int64_t most)
+    : context_(context), n_(n), values_(values), entries_(entries), most_(static_cast<std::size_t>(most)) {}
+
+std::int64_t PagedField::bytes(std::int64_t n) {
+  return std::min(n, page_size * most_pages) * std::int64_t{sizeof(double)};
+}
+
+void PagedField::read(std::int64_t first, std::int64_t n, double* out) {
+  while (n > 0) {
+    std::shared_ptr<Page const> const from = page(first / entries_);
+    std::int64_t const begin = first % entries_, count = std::min(n, entries_ - begin);
+    std::copy_n(from->values.data() + begin, count, out);
+    first += count;
+    n -= count;
+    out += count;
+  }
+}
+
+HostVector<double> PagedField::at(std::span<std::int32_t const> places) {
+  std::scoped_lock const lock(of_context_);
+  context_.use_in_this_thread();
+  return entries_of(context_, values_, places);
+}
+
+std::shared_ptr<PagedField::Page const> PagedField::page(std::int64_t number) {
+  std::unique_lock lock(mutex_);
+  auto const find = [&] { return std::ranges::find_if(pages_, [&](auto const& page) { return page->number == number; }); };
+  for (auto found = find(); found != pages_.end(); found = find()) {
+    std::shared_ptr<Page> const page = *found;
+    if (page->is_here) {
+      page->last_read = ++time_;
+      return page;
+    }
+    arrived_.wait(lock);
+  }
+  std::shared_ptr<Page> page;
+  if (pages_.size() >= most_) {
+    auto const is_older = [](auto const& a, auto const& b) {
+      return a->is_here != b->is_here ? a->is_here : a->last_read < b->last_read;
+    };
+    auto const oldest = std::ranges::min_element(pages_, is_older);
+    if ((*oldest)->is_here) {
+      page = std::move(*oldest);
+      *oldest = std::move(pages_.back());
+      pages_.pop_back();
+    }
+  }
+  if (page == nullptr || page.use_count() > 1)  // a thread still reads it
+    page = std::make_shared<Page>();
+  page->number = number;
+  page->is_here = false;
+  pages_.push_back(page);
+  lock.unlock();
+  try {
+    take(*page);
+  } catch (...) {
+    lock.lock();
+    std::erase(pages_, page);
+    arrived_.notify_all();
+    throw;
+  }
+  lock.lock();
+  page->is_here = true;
+  page->last_read = ++time_;
+  arrived_.notify_all();
+  return page;
+}
+
+void PagedField::take(Page& page) {
+  std::int64_t const first = page.number * entries_, n = std::min(entries_, n_ - first);
+  page.values.resize(static_cast<std::size_t>(entries_));
+  std::scoped_lock const lock(of_context_);
+  context_.use_in_this_thread();
+  context_.download(page.values.data(), values_ + first, n * std::int64_t{sizeof(double)});
+}
+
+}  // namespace poisson
