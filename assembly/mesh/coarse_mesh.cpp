@@ -9,7 +9,7 @@ namespace poisson::assembly {
 namespace {
 
 DealiiFunctions const& library() {
-  static Module<DealiiFunctions> const module("poisson_dealii", poisson_dealii, "meshes that are not boxes");
+  static Module<DealiiFunctions> const module("poisson_dealii", poisson_dealii, "meshes that are not boxes", false, true);
   return module.functions();
 }
 

@@ -1,7 +1,10 @@
 #include "gpu/core/module.hpp"
 
+#include <cstddef>
 #include <dlfcn.h>
 #include <filesystem>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <system_error>
 
 namespace poisson {
@@ -28,6 +31,19 @@ void* load_module(std::string const& name, bool visible, std::string& missing) {
   if (entry == nullptr)
     missing = dlerror();
   return entry;
+}
+
+void load_blas() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return;
+  constexpr std::size_t bytes = std::size_t{384} << 20;  // OpenBLAS 0.3.21 takes almost 300 MiB for a moment
+  void* const there = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (there == MAP_FAILED)
+    throw EnvironmentError("the limit on virtual memory (ulimit -v) leaves less than 384 MiB, which LAPACK needs to start");
+  munmap(there, bytes);
+  std::string ignored;
+  static_cast<void>(load_module("poisson_lapack", false, ignored));
 }
 
 }  // namespace poisson

@@ -13,6 +13,11 @@ namespace poisson {
 /// `missing`, where there is none. The library is never unloaded.
 [[nodiscard]] void* load_module(std::string const& name, bool visible, std::string& missing);
 
+/// To be called before a module is loaded whose libraries bring a BLAS. OpenBLAS looks for memory again and again as it is loaded:
+/// where the limit on virtual memory leaves it none it never ends. Under such a limit it is loaded now, alone: other libraries and
+/// MPI have not taken that memory yet. Throws EnvironmentError where there is too little.
+void load_blas();
+
 /// A part of the program in a library of its own, which is loaded when such an object is made. It has what needs libraries that
 /// take long to load. Its one entry, extern "C" and named as the library, returns what it can do: `Functions`, a struct of pointers
 /// to functions. poisson_module (tools/poisson_settings.cmake) builds it.
@@ -22,8 +27,11 @@ public:
   using Entry = Functions const* (*)();
 
   /// `linked`: the entry where it is linked, as in tests, declared weak; else null. `purpose` is what the library is for, in
-  /// messages.
-  Module(std::string const& name, Entry linked, std::string purpose, bool visible = false) : purpose_(std::move(purpose)) {
+  /// messages. Throws what load_blas throws, where its libraries bring a BLAS.
+  Module(std::string const& name, Entry linked, std::string purpose, bool visible = false, bool brings_blas = false)
+      : purpose_(std::move(purpose)) {
+    if (brings_blas && linked == nullptr)
+      load_blas();
     Entry const entry = linked != nullptr ? linked : reinterpret_cast<Entry>(load_module(name, visible, missing_));
     functions_ = entry != nullptr ? entry() : nullptr;
   }

@@ -370,6 +370,17 @@ def start_long_run(poisson):
     return process
 
 
+@pytest.mark.parametrize("megabytes", [400, 700])
+def test_ranks_with_little_memory_end(poisson, megabytes):
+    """OpenBLAS, which deal.II brings, waits for memory for ever; MPI has taken some of it before."""
+    config = poisson.write(BALL)
+    command = ranks_command(2, "run", config, "--output", "out", "--threads", 1)
+    at = command.index(EXECUTABLE)
+    command[at:at] = ["sh", "-c", f'ulimit -v {megabytes * 1024}; exec "$@"', "sh"]
+    done = subprocess.run(command, cwd=poisson.directory, text=True, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode in (0, 3, 127), done.stderr
+
+
 def test_a_killed_rank_ends_the_others(poisson):
     process = start_long_run(poisson)
     os.kill(ranks_of(process)[1], signal.SIGKILL)

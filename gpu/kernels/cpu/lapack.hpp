@@ -26,10 +26,6 @@ struct LapackFunctions {
 /// as it starts. Throws EnvironmentError where it cannot be loaded.
 [[nodiscard]] LapackFunctions const& lapack();
 
-/// OpenBLAS looks for memory again and again as it is loaded: under a limit that leaves it none it never ends. Throws
-/// EnvironmentError where that would be so.
-void require_address_space();
-
 }  // namespace poisson
 
 extern "C" poisson::LapackFunctions const* poisson_lapack();
