@@ -133,8 +133,8 @@ void check_adaptive(YamlNode const& root, RunConfig const& config) {
   auto const refuse = [&](std::string const& key, std::string const& what) { reject(locate_path(root, key).origin, key, what); };
   std::string const key = "problem.mesh.adaptive";
   if (config.adaptive.estimator == assembly::Estimator::equilibrated && !config.adaptive.target.empty())
-    refuse(key + ".estimator", "'equilibrated' bounds the error in the energy norm; with problem.mesh.adaptive.target take "
-                               "local_problems or residual");
+    refuse(key + ".estimator", "'equilibrated' bounds the error in the energy norm; with problem.mesh.adaptive.target leave "
+                               "it out: local problems are solved");
   if (config.effective.is_asked())
     refuse(key, "analysis.effective needs a box of equal cells; it does not go with adaptive yet");
   if (config.solver.initial != InitialGuess::zero)

@@ -204,6 +204,8 @@ std::string to_json(ResultRecord const& r) {
                                              {"guaranteed", cycle.guaranteed},
                                              {"iterations", cycle.iterations},
                                              {"seconds", cycle.seconds}});
+      if (cycle.raised != 1)
+        entry["raised"] = cycle.raised;
       if (!cycle.why_not.empty())
         entry["not_guaranteed_because"] = cycle.why_not;
       if (cycle.error) {

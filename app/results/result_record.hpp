@@ -34,6 +34,7 @@ struct AdaptiveCycle {
   std::int64_t cells = 0, dofs = 0, levels = 0;  ///< levels: refinements of the smallest cells
   double value = 0;                              ///< of the target; or the energy norm of u
   double estimate = 0;                           ///< of its error
+  double raised = 1;                             ///< by how much, as values of the cycles before differ by more than estimates
   bool guaranteed = false;                       ///< whether the estimate is a proven bound
   std::string why_not;                           ///< of the estimator that makes bounds, where it is none
   std::optional<double> error;                   ///< where the exact solution tells it

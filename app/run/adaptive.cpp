@@ -5,6 +5,7 @@
 #include "assembly/space/space.hpp"
 #include "assembly/system/error_estimate.hpp"
 #include "assembly/system/integrals.hpp"
+#include "assembly/system/problem_data.hpp"
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
@@ -14,7 +15,9 @@
 #include <memory>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 namespace poisson::app {
@@ -51,6 +54,38 @@ std::set<unsigned> boundary_of(std::string const& target, assembly::MeshSummary 
   return result;
 }
 
+/// Whether squares of the energy norms of u and of the solutions on nested meshes differ by the square of the error: as they are
+/// orthogonal where one value is given wherever u is given, and where nothing but given u makes it vary.
+bool has_energies_of_errors(assembly::ProblemSpec const& spec) {
+  auto const constant = [&](std::string const& text) -> std::optional<double> {
+    assembly::Function const function(text, "problem", spec.names());
+    return function.is_constant() ? std::optional(function({})) : std::nullopt;
+  };
+  auto const is_zero = [&](std::string const& text) { return constant(text) == 0.0; };
+  auto const are_zero = [&](auto const& list) {
+    return std::ranges::all_of(list, [&](auto const& entry) { return is_zero(entry.second); });
+  };
+  bool nothing_enters = !spec.source_total && spec.point_sources.empty() && spec.line_sources.empty() && is_zero(spec.source) &&
+                        are_zero(spec.source_of_material) && are_zero(spec.source_of_name);
+  std::set<double> given;
+  for (assembly::BoundaryCondition const& condition : spec.boundary)
+    switch (condition.type) {
+    case assembly::BoundaryType::dirichlet:
+      if (auto const value = constant(condition.value))
+        given.insert(*value);
+      else
+        return false;
+      break;
+    case assembly::BoundaryType::neumann:
+      nothing_enters = nothing_enters && is_zero(condition.value);
+      break;
+    case assembly::BoundaryType::robin:
+    case assembly::BoundaryType::periodic:
+      return false;
+    }
+  return nothing_enters || given.size() <= 1;
+}
+
 }  // namespace
 
 std::string lack_of_memory() {
@@ -80,11 +115,19 @@ double least_work(int order, std::int64_t dofs_of_order_one) {
 }
 
 AdaptiveRefinement::AdaptiveRefinement(RunConfig const& config, RunLog& log, RunDevice& device, bool tells)
-    : config_(config), log_(log), device_(device), current_(config), tells_(tells) {
+    : config_(config),
+      log_(log),
+      device_(device),
+      current_(config),
+      tells_(tells),
+      values_tell_(!config.adaptive.target.empty() || has_energies_of_errors(config.problem)) {
   AdaptiveRecord& record = log.record.adaptive.emplace();
   record.target = config.adaptive.target.empty() ? energy_norm : config.adaptive.target;
   record.tolerance = *config.adaptive.tolerance;
   current_.problem.mesh.local = std::make_shared<assembly::LocalRefinement const>();
+  if (tells && config.adaptive.estimator == assembly::Estimator::residual && !config.adaptive.target.empty())
+    log.warn("problem.mesh.adaptive.estimator: 'residual' is for the energy norm, and has no effect with a target: local problems "
+             "are solved");
 }
 
 void AdaptiveRefinement::check(assembly::CheckedProblem const& problem) const {
@@ -222,6 +265,27 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved)
   return result;
 }
 
+double AdaptiveRefinement::raised_by_values(double value) const {
+  auto const& before = log_.record.adaptive->cycles;
+  constexpr std::size_t fewest = 3, most = 6;
+  if (!values_tell_ || before.size() < fewest)
+    return 1;
+  bool const squares = config_.adaptive.target.empty();
+  std::vector<double> ratios;
+  for (AdaptiveCycle const& cycle : std::span(before).last(std::min(before.size(), most))) {
+    // Of squares less is left of the digits that the solver gives.
+    double const difference =
+                     squares ? std::sqrt(std::abs(value * value - cycle.value * cycle.value)) : std::abs(value - cycle.value),
+                 rounding = (squares ? 1e-5 : 1e-9) * std::abs(value), estimate = cycle.estimate / cycle.raised;
+    ratios.push_back(difference > rounding && estimate > 0 ? difference / estimate : 0);
+  }
+  // Parts of the error of a target cancel in some cycles, and the first ones may have missed what u depends on.
+  auto const middle = ratios.begin() + std::ssize(ratios) / 2;
+  std::nth_element(ratios.begin(), middle, ratios.end());
+  double const least = squares ? 1.5 : 2;
+  return std::isfinite(*middle) && *middle > least ? *middle : 1;
+}
+
 void AdaptiveRefinement::tell(AdaptiveCycle const& cycle) {
   if (!tells_)
     return;
@@ -233,6 +297,9 @@ void AdaptiveRefinement::tell(AdaptiveCycle const& cycle) {
     text += ", error " + number_text(*cycle.error, 2) +
             (*cycle.error > 0 ? ", effectivity " + number_text(cycle.estimate / *cycle.error, 2) : "");
   console.line(text + ", " + seconds_text(cycle.seconds));
+  if (cycle.raised != 1)
+    console.line("  this estimate was raised " + number_text(cycle.raised, 2) +
+                 " times: values of the cycles before differ by more than their estimates");
 }
 
 bool AdaptiveRefinement::goes_on(Solved const& solved) {
@@ -248,6 +315,8 @@ bool AdaptiveRefinement::goes_on(Solved const& solved) {
   }
   if (!failure.empty())
     found.value = found.estimate = std::numeric_limits<double>::quiet_NaN();
+  double const raised = found.guaranteed ? 1 : raised_by_values(found.value);
+  found.estimate *= raised;
   of_cells_ = found.of_cells;
   AdaptiveCycle cycle;
   cycle.cells = solved.mesh.whole.cells;
@@ -256,6 +325,7 @@ bool AdaptiveRefinement::goes_on(Solved const& solved) {
   cycle.levels = levels.empty() ? 0 : *std::max_element(levels.begin(), levels.end());
   cycle.value = found.value;
   cycle.estimate = found.estimate;
+  cycle.raised = raised;
   cycle.guaranteed = found.guaranteed;
   cycle.why_not = found.why_not;
   cycle.error = found.error;

@@ -81,6 +81,8 @@ private:
   /// The solution of the dual problem with this load, and these values on Dirichlet boundaries.
   [[nodiscard]] HostVector<double> dual(Solved const& solved, assembly::LoadOfEstimate const& load,
                                         HostVector<double> lifted) const;
+  /// What the estimate of this value's error is to be multiplied by, as the values of cycles before tell; 1 unless that is much.
+  [[nodiscard]] double raised_by_values(double value) const;
   [[nodiscard]] bool mark(Domain const& mesh, std::vector<double> const& marks);
   void tell(AdaptiveCycle const& cycle);
 
@@ -90,6 +92,7 @@ private:
   RunConfig current_;
   std::vector<double> of_cells_;
   bool tells_;
+  bool values_tell_;  ///< differences of values are those of errors
   double told_seconds_ = 0;
   std::string told_why_not_;
 };

@@ -4,6 +4,7 @@
 #include "assembly/system/boundary_flux.hpp"
 #include "assembly/system/equilibrated_flux.hpp"
 #include "assembly/system/estimate_cells.hpp"
+#include "assembly/system/evaluation.hpp"
 #include "assembly/system/integrals.hpp"
 
 #include <algorithm>
@@ -490,7 +491,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
 }
 
 double energy_of_error(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u) {
-  EstimateTables const tables(space, element, element.order + 4);
+  EstimateTables const tables(space, element, points_of_exact(space));
   int const n_points = tables.volume.shape.n_points, n_1d = static_cast<int>(tables.rule.gauss.size());
   struct State {
     EstimateCell cell;

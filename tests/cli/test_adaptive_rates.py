@@ -355,3 +355,57 @@ def test_the_estimate_of_a_target_whose_error_changes_its_sign(cycles, name, tar
 def test_the_estimate_of_a_target_at_an_edge(cycles, target, order, least):
     found = small_errors(cycles("l_held", order, TARGET[order], f"problem.mesh.adaptive.target={target}"), L_HELD.exact[target])
     assert len(found) > 1 and least < min(found) and max(found) < 2
+
+
+MATERIALS = """
+problem:
+  mesh:
+    cells: [4, 4, 1]
+    origin: [-1, -1, 0]
+    extent: [2, 2, 0.5]
+    regions: [{name: stiff, where: "x*y > 0"}]
+    adaptive: {tolerance: 0.1%, max_unknowns: 2e4}
+  element: {order: 2}
+  coefficient: {default: "1", stiff: "161.4476387975881"}
+  boundary:
+    - {ids: [0], type: dirichlet, value: 0}
+    - {ids: [1], type: dirichlet, value: 1}
+    - {ids: all, type: neumann, value: 0}
+output: {picture: false, report: false, vtk: {enabled: false}}
+"""
+
+
+def test_values_of_cycles_raise_estimates_that_are_too_small(poisson):
+    """The energy falls with every cycle by the square of what the error loses, so that no estimate before was smaller than that."""
+    out = poisson("run", poisson.write(MATERIALS), "--output", "out").stdout
+    cycles = poisson.record()["adaptive"]["cycles"]
+    raised = [cycle.get("raised", 1) for cycle in cycles]
+    last = cycles[-1]
+    losses = [math.sqrt(cycle["value"] ** 2 - last["value"] ** 2) * cycle.get("raised", 1) / cycle["estimate"] for cycle in cycles[-7:-1]]
+    assert raised[:3] == [1, 1, 1] and last["raised"] == pytest.approx(sorted(losses)[len(losses) // 2], rel=1e-6) and last["raised"] > 2
+    assert out.count("this estimate was raised") == sum(one != 1 for one in raised) >= 3
+    # With one material the estimates are right.
+    poisson("run", poisson.write(MATERIALS), "--output", "one", "--quiet", "--set", "problem.coefficient=1", "--set", "problem.mesh.regions=[]",
+            "--set", "problem.boundary=[{ids: [0], type: dirichlet, value: 0}, {ids: all, type: neumann, value: 'z*z'}]")
+    assert not any("raised" in cycle for cycle in poisson.record("one")["adaptive"]["cycles"])
+
+
+def test_the_error_of_a_cycle_is_that_of_the_record(poisson):
+    exact = "hypot(x, y)^(2/3)*sin(2/3*(atan2(y, x) + pi/2))"
+    config = poisson.write(f"""
+problem:
+  mesh: {{generator: subdivided_hyper_L, arguments: [[4, 4, 2], [-1, -1, 0], [1, 1, 1], [2, 2, 2]], adaptive: {{tolerance: 2%}}}}
+  element: {{order: 3}}
+  boundary: [{{ids: all, type: dirichlet, value: "{exact}"}}]
+  exact: "{exact}"
+output: {{picture: false, report: false, vtk: {{enabled: false}}}}
+""")
+    poisson("run", config, "--output", "out", "--quiet")
+    record = poisson.record()
+    assert record["adaptive"]["cycles"][-1]["error"] == pytest.approx(record["errors"]["h1_seminorm"], rel=1e-9)
+
+
+def test_the_residual_estimator_says_that_a_target_does_without_it(poisson):
+    done = poisson("run", poisson.write(MATERIALS), "--output", "out", "--quiet", "--set", "problem.mesh.adaptive.target=flux.1", "--set",
+                   "problem.mesh.adaptive.estimator=residual", "--set", "problem.mesh.adaptive.max_unknowns=1000")
+    assert done.stderr.count("'residual' is for the energy norm") == 1
