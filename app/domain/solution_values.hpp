@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -85,7 +86,10 @@ public:
   }
 
   /// u at the unknowns of mesh.around, and of mesh.own, in host memory.
-  [[nodiscard]] std::span<double const> host() const { return around_.high.host(); }
+  [[nodiscard]] std::span<double const> host() const {
+    auto const held = pages_ != nullptr ? pages_->hold_context() : std::unique_lock<std::mutex>();
+    return around_.high.host();
+  }
   [[nodiscard]] std::span<double const> host_of_own_cells() const {
     if (mesh_.is_whole())
       return host();

@@ -97,40 +97,41 @@ public:
 private:
   [[nodiscard]] CutTriangles triangles_of(output::LevelSet const& set) const {
     CutTriangles result;
+    std::vector<std::int64_t> nodes;
     for (output::LevelSet::Point const& point : set.points) {
       CutTriangles::Point& to = result.points.emplace_back();
       to.between = {solution_.mesh.unknown_of_whole(point.first), solution_.mesh.unknown_of_whole(point.second)};
       auto const a = mesh_.point(point.first), b = mesh_.point(point.second);
       for (std::size_t d = 0; d < 3; ++d)
         to.x[d] = point.interpolate(a[d], b[d]);
-      auto const value = [&](double& of_point, auto const& from) {
-        if (!from.empty())
-          of_point = point.interpolate(at(from, point.first), at(from, point.second));
-      };
-      value(to.u, fields_.u);
-      value(to.exact, fields_.exact);
-      value(to.error, fields_.error);
+      nodes.insert(nodes.end(), {point.first, point.second});
     }
-    for (std::size_t i = 0; i < set.cells.size(); ++i) {
-      CutTriangles::Triangle& to = result.triangles.emplace_back();
-      to.points = {set.triangles[3 * i], set.triangles[3 * i + 1], set.triangles[3 * i + 2]};
-      to.cell = solution_.mesh.cell_of_whole(set.cells[i]);
-      if (i > 0 && set.cells[i] == set.cells[i - 1]) {
-        to.flux = result.triangles[i - 1].flux;
-        to.material = result.triangles[i - 1].material;
-        continue;
-      }
-      fields_.flux.read(3 * set.cells[i], 3, to.flux.data());
-      to.material = fields_.material.empty() ? 0 : at(fields_.material, set.cells[i]);
-    }
-    return result;
-  }
+    std::vector<double> values(nodes.size());
+    auto const interpolate = [&](assembly::FieldValues<double> const& field, double CutTriangles::Point::*value) {
+      if (field.empty())
+        return;
+      field.read_at(nodes, 1, values.data());
+      for (std::size_t i = 0; i < set.points.size(); ++i)
+        result.points[i].*value = set.points[i].interpolate(values[2 * i], values[2 * i + 1]);
+    };
+    interpolate(fields_.u, &CutTriangles::Point::u);
+    interpolate(fields_.exact, &CutTriangles::Point::exact);
+    interpolate(fields_.error, &CutTriangles::Point::error);
 
-  template <class T>
-  [[nodiscard]] static T at(assembly::FieldValues<T> const& field, std::int64_t i) {
-    T value{};
-    field.read(i, 1, &value);
-    return value;
+    std::vector<std::int64_t> places;  // of the cells' fluxes
+    for (std::int64_t const cell : set.cells)
+      places.push_back(3 * cell);
+    std::vector<double> flux(3 * set.cells.size());
+    fields_.flux.read_at(places, 3, flux.data());
+    std::vector<int> material(set.cells.size(), 0);
+    if (!fields_.material.empty())
+      fields_.material.read_at(set.cells, 1, material.data());
+    for (std::size_t i = 0; i < set.cells.size(); ++i)
+      result.triangles.push_back({{set.triangles[3 * i], set.triangles[3 * i + 1], set.triangles[3 * i + 2]},
+                                  solution_.mesh.cell_of_whole(set.cells[i]),
+                                  {flux[3 * i], flux[3 * i + 1], flux[3 * i + 2]},
+                                  material[i]});
+    return result;
   }
 
   Solution const& solution_;

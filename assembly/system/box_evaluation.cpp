@@ -658,13 +658,16 @@ struct BoxExact {
   void operator()(std::int64_t first, std::int64_t n, double* out) const {
     auto const& [x, y, z] = *nodes;
     auto const nx = std::ssize(x);
-    LineEvaluator line(exact->code(), nx, x.data());
-    std::vector<double> values(x.size());
+    // A piece of one line, or whole lines.
+    bool const one_line = first / nx == (first + n - 1) / nx;
+    std::int64_t const begin = one_line ? first % nx : 0, count = one_line ? n : nx;
+    LineEvaluator line(exact->code(), count, x.data() + begin);
+    std::vector<double> values(static_cast<std::size_t>(count));
     for (std::int64_t node = first; node < first + n;) {
       std::int64_t const row = node / nx, end = std::min((row + 1) * nx, first + n);
       line(y[row % std::ssize(y)], z[row / std::ssize(y)], values.data());
       for (; node < end; ++node)
-        out[node - first] = values[node - row * nx] - shift;
+        out[node - first] = values[node - row * nx - begin] - shift;
     }
   }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <iterator>
 
 namespace poisson::assembly {
 
@@ -25,16 +26,40 @@ std::span<T const> FieldValues<T>::all() const {
       if (failure)
         std::rethrow_exception(failure);
       stored_->values = stored_->own;
+      stored_->are_here = true;
     });
   return stored_ ? stored_->values : std::span<T const>();
 }
 
 template <class T>
 void FieldValues<T>::read(std::int64_t first, std::int64_t n, T* out) const {
-  if (fill_)
+  if (n == 0)
+    return;
+  if (fill_ && !stored_->are_here)
     fill_(first, n, out);
   else
     std::copy_n(all().data() + first, n, out);
+}
+
+template <class T>
+void FieldValues<T>::read_at(std::span<std::int64_t const> places, std::int64_t n, T* out) const {
+  constexpr std::int64_t piece = 512;
+  std::int64_t const n_places = std::ssize(places);
+  std::exception_ptr failure;
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t begin = 0; begin < n_places; begin += piece)
+    try {
+      for (std::int64_t i = begin; i < std::min(begin + piece, n_places); ++i)
+        if (i > begin && places[i] == places[i - 1])
+          std::copy_n(out + n * (i - 1), n, out + n * i);
+        else
+          read(places[i], n, out + n * i);
+    } catch (...) {
+#pragma omp critical(poisson_field_values)
+      failure = std::current_exception();
+    }
+  if (failure)
+    std::rethrow_exception(failure);
 }
 
 template <class T>

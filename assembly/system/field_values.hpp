@@ -2,6 +2,7 @@
 
 #include "gpu/core/host_vector.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -43,6 +44,8 @@ public:
   [[nodiscard]] std::span<T const> all() const;
   /// Writes a range of them, without asking for all. Throws what `fill` throws.
   void read(std::int64_t first, std::int64_t n, T* out) const;
+  /// Writes the n values from every one of these places on, by all threads. Throws what `fill` throws.
+  void read_at(std::span<std::int64_t const> places, std::int64_t n, T* out) const;
   [[nodiscard]] T const& operator[](std::size_t i) const { return all()[i]; }
   [[nodiscard]] auto begin() const { return all().begin(); }
   [[nodiscard]] auto end() const { return all().end(); }
@@ -53,6 +56,7 @@ public:
 private:
   struct Stored {
     std::once_flag once;
+    std::atomic<bool> are_here = false;  ///< those that were made
     HostVector<T> own;
     std::span<T const> values;
   };

@@ -13,8 +13,8 @@
 namespace poisson {
 
 /// Numbers in the memory of a backend as the host reads them, piece by piece, where it has no room for all: in pages, of which the
-/// last ones that were read are kept. All threads may read at once; nothing else uses the context meanwhile. Precondition: the
-/// numbers outlive it and do not change.
+/// last ones that were read are kept. All threads may read at once; what else uses the context meanwhile holds it. Precondition:
+/// the numbers outlive it and do not change.
 class PagedField {
 public:
   /// A megabyte, at which the bus is as fast as it gets. A page is kept between the two times that the cells below and above a
@@ -29,6 +29,9 @@ public:
   void read(std::int64_t first, std::int64_t n, double* out);
   /// The numbers at these places, which are collected where they are. Throws OutOfMemoryError.
   [[nodiscard]] HostVector<double> at(std::span<std::int32_t const> places);
+
+  /// Nothing is read from the context while the caller has this.
+  [[nodiscard]] std::unique_lock<std::mutex> hold_context() { return std::unique_lock(of_context_); }
 
   /// The most bytes of n numbers that are in the host's memory at a time.
   [[nodiscard]] static std::int64_t bytes(std::int64_t n);
