@@ -55,7 +55,8 @@ std::set<unsigned> boundary_of(std::string const& target, assembly::MeshSummary 
 }
 
 /// Whether squares of the energy norms of u and of the solutions on nested meshes differ by the square of the error: as they are
-/// orthogonal where one value is given wherever u is given, and where nothing but given u makes it vary.
+/// orthogonal where one value is given wherever u is given, and where nothing but given u makes it vary. Precondition: the
+/// expressions are right, as they are where a mesh was made.
 bool has_energies_of_errors(assembly::ProblemSpec const& spec) {
   auto const constant = [&](std::string const& text) -> std::optional<double> {
     assembly::Function const function(text, "problem", spec.names());
@@ -115,12 +116,7 @@ double least_work(int order, std::int64_t dofs_of_order_one) {
 }
 
 AdaptiveRefinement::AdaptiveRefinement(RunConfig const& config, RunLog& log, RunDevice& device, bool tells)
-    : config_(config),
-      log_(log),
-      device_(device),
-      current_(config),
-      tells_(tells),
-      values_tell_(!config.adaptive.target.empty() || has_energies_of_errors(config.problem)) {
+    : config_(config), log_(log), device_(device), current_(config), tells_(tells) {
   AdaptiveRecord& record = log.record.adaptive.emplace();
   record.target = config.adaptive.target.empty() ? energy_norm : config.adaptive.target;
   record.tolerance = *config.adaptive.tolerance;
@@ -268,9 +264,9 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved)
 double AdaptiveRefinement::raised_by_values(double value) const {
   auto const& before = log_.record.adaptive->cycles;
   constexpr std::size_t fewest = 3, most = 6;
-  if (!values_tell_ || before.size() < fewest)
-    return 1;
   bool const squares = config_.adaptive.target.empty();
+  if (before.size() < fewest || (squares && !has_energies_of_errors(config_.problem)))
+    return 1;
   std::vector<double> ratios;
   for (AdaptiveCycle const& cycle : std::span(before).last(std::min(before.size(), most))) {
     // Of squares less is left of the digits that the solver gives.

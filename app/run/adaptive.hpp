@@ -92,7 +92,6 @@ private:
   RunConfig current_;
   std::vector<double> of_cells_;
   bool tells_;
-  bool values_tell_;  ///< differences of values are those of errors
   double told_seconds_ = 0;
   std::string told_why_not_;
 };

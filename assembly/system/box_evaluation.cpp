@@ -498,9 +498,8 @@ struct BoxCoefficients {
     for_lines_of_cells(*space, first, n, components,
                        [&, nx = nx, ny = ny](std::int64_t y, std::int64_t z, std::int64_t begin, std::int64_t end) {
                          k.evaluate(y, z, begin, end);
-                         for (std::int64_t x = begin; x < end; ++x) {
+                         for (std::int64_t x = begin; x < end; ++x)
                            put(k.at(x).data(), (z * ny + y) * nx + x, components, first, n, out);
-                         }
                        });
   }
 };
@@ -677,6 +676,18 @@ bool has_lines_of_cells(Space const& space, ProblemData const& data) {
   return space.order == 1 && space.material_ids.size() == 1 && data.diagonal_code();
 }
 
+/// Asks for all values, and keeps none: throws what making them throws, before there is a file.
+void try_all(FieldValues<double> const& values) {
+  constexpr std::int64_t piece = std::int64_t{1} << 12;
+  auto const n = static_cast<std::int64_t>(values.size());
+  parallel_for(
+      n_parts(n, piece), [] { return std::vector<double>(piece); },
+      [&](std::vector<double>& out, std::int64_t i) {
+        auto const [begin, end] = part(n, piece, i);
+        values.read(begin, end - begin, out.data());
+      });
+}
+
 }  // namespace
 
 FieldValues<double> made_exact(Space const& space, Function const& exact, double shift) {
@@ -695,6 +706,8 @@ void set_box_cells(Space const& space, ReferenceElement const& element, ProblemD
       return FieldValues<double>(components * n_cells, cells);
     };
     fields.coefficient = made(BoxCentres::What::coefficient, fields.coefficient_components);
+    if (!std::ranges::all_of(space.material_ids, [&](unsigned id) { return data.coefficient(id).is_constant(); }))
+      try_all(fields.coefficient);
     fields.flux = made(BoxCentres::What::flux, 3);
     if (gradient)
       fields.gradient = made(BoxCentres::What::gradient, 3);
@@ -712,6 +725,8 @@ void set_box_cells(Space const& space, ReferenceElement const& element, ProblemD
     for (std::int64_t i = 0; i < space.box->cells[d]; ++i)
       (*centres)[d].push_back(0.5 * (space.box_coordinate(d, i) + space.box_coordinate(d, i + 1)));
   fields.coefficient = {components * n_cells, BoxCoefficients{&space, &coefficient, centres, fields.coefficient_components}};
+  if (!coefficient.is_constant())
+    try_all(fields.coefficient);
   fields.material = {n_cells,
                      [material](std::int64_t, std::int64_t n, int* out) { std::fill_n(out, n, static_cast<int>(material)); }};
   fields.flux = {3 * n_cells, BoxGradients{&space, u, &coefficient, centres}};

@@ -17,8 +17,8 @@ struct BoxIntegrals {
 [[nodiscard]] BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::span<double const> u);
 
 /// Sets material, coefficient and flux of the cells, and with `gradient` that of u. They are made when they are asked for, from u
-/// and k, which outlive them as the space does: then InputError is thrown where k must not have its value. Bytes of a cell: 8 of u,
-/// and what is written.
+/// and k, which outlive them as the space does. Bytes of a cell: 8 of u, and what is written. Throws InputError where k must not
+/// have its value.
 void set_box_cells(Space const& space, ReferenceElement const& element, ProblemData const& data, FieldValues<double> const& u,
                    bool gradient, SolutionFields& fields);
 

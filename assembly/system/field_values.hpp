@@ -18,8 +18,7 @@ namespace poisson::assembly {
 template <class T>
 class FieldValues {
 public:
-  /// Writes the values first ... first + n - 1 to `out`. Called by several threads at once. Throws std::bad_alloc, and InputError
-  /// where k cannot be taken.
+  /// Writes the values first ... first + n - 1 to `out`. Called by several threads at once. Throws std::bad_alloc.
   using Fill = std::function<void(std::int64_t first, std::int64_t n, T* out)>;
 
   FieldValues() = default;

@@ -35,6 +35,11 @@ def rate(cycles, key):
     return statistics.linear_regression([math.log(c["dofs"]) for c in last], [math.log(c[key]) for c in last]).slope
 
 
+def test_a_wrong_expression_is_told_with_its_key(poisson):
+    done = poisson("run", poisson.write(CORNER), "--output", "out", "--set", "problem.source=1+", code=1)
+    assert "problem.source: the expression ends" in done.stderr
+
+
 def test_the_loop_ends_by_the_tolerance_and_the_estimate_is_near_the_error(poisson):
     record, done = run(poisson, CORNER)
     adaptive = record["adaptive"]

@@ -105,3 +105,19 @@ def test_a_file_that_cannot_be_written_is_told_once(poisson):
     record = poisson.record("out")
     assert [failed["file"] for failed in record["files_failed"]] == ["solution.hdf"] and record["status"] == "converged"
     assert not (poisson.directory / "out/solution.hdf").exists()
+
+
+@pytest.mark.parametrize("form", ["hdf", "image"])
+def test_a_coefficient_that_no_cell_may_have_is_told_once(poisson, form):
+    """k is 0 at the centres of some cells of one rank, where only the file asks for it."""
+    config = poisson.write("""
+        problem:
+          mesh: {generator: box, cells: [5, 4, 4]}
+          coefficient: "abs(x - 0.9)"
+          source: 1
+          boundary: [{ids: all, type: dirichlet, value: 0}]
+        output: {picture: false}
+    """)
+    done = on_ranks(poisson, 3, "run", config, "--output", "out", "--quiet", "--set", f"output.vtk.format={form}", code=1)
+    told = errors_told(done)
+    assert len(told) == 1 and "problem.coefficient" in told[0] and "must be positive" in told[0], done.stderr
