@@ -1,10 +1,12 @@
 #include "gpu/core/module.hpp"
 
-#include <cstddef>
+#include "gpu/core/reader_process.hpp"
+
 #include <dlfcn.h>
-#include <filesystem>
-#include <sys/mman.h>
 #include <sys/resource.h>
+
+#include <cstdint>
+#include <filesystem>
 #include <system_error>
 
 namespace poisson {
@@ -37,13 +39,14 @@ void load_blas() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
     return;
-  constexpr std::size_t bytes = std::size_t{384} << 20;  // OpenBLAS 0.3.21 takes almost 300 MiB for a moment
-  void* const there = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (there == MAP_FAILED)
-    throw EnvironmentError("the limit on virtual memory (ulimit -v) leaves less than 384 MiB, which LAPACK needs to start");
-  munmap(there, bytes);
   std::string ignored;
-  static_cast<void>(load_module("poisson_lapack", false, ignored));
+  auto const load = [&ignored](int /*answer*/) { static_cast<void>(load_module("poisson_lapack", false, ignored)); };
+  // How much it takes depends on its version and on the processors: tried by another process, whose processor time is limited.
+  constexpr ReaderLimits trial{std::int64_t{1} << 40, 3};
+  if (!ReaderProcess(0, trial, load).complaint().empty())
+    throw EnvironmentError(
+        "the limit on virtual memory (ulimit -v) leaves too little for LAPACK to start; OpenBLAS takes about 500 MB");
+  load(-1);
 }
 
 }  // namespace poisson

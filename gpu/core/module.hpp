@@ -13,9 +13,9 @@ namespace poisson {
 /// `missing`, where there is none. The library is never unloaded.
 [[nodiscard]] void* load_module(std::string const& name, bool visible, std::string& missing);
 
-/// To be called before a module is loaded whose libraries bring a BLAS. OpenBLAS looks for memory again and again as it is loaded:
-/// where the limit on virtual memory leaves it none it never ends. Under such a limit it is loaded now, alone: other libraries and
-/// MPI have not taken that memory yet. Throws EnvironmentError where there is too little.
+/// To be called before a module is loaded whose libraries bring a BLAS. OpenBLAS looks for memory again and again, as it is loaded
+/// and at its first call: where the limit on virtual memory leaves it none it never ends. Under such a limit it is loaded now,
+/// alone: other libraries and MPI have not taken that memory yet. Throws EnvironmentError where there is too little.
 void load_blas();
 
 /// A part of the program in a library of its own, which is loaded when such an object is made. It has what needs libraries that

@@ -44,6 +44,16 @@ bool const chosen_again = [] {
   return true;
 }();
 
+/// OpenBLAS takes memory to work in with the first call that needs any (a product of small matrices does not), and looks for it for
+/// ever where there is none. With the library loaded it has that memory (load_blas).
+bool const has_memory = [] {
+  constexpr int rows = 4, columns = 2;
+  double a[rows * columns] = {1, 1, 1, 1, 1, 2, 3, 4}, t[columns * columns];
+  int info = 0;
+  dgeqrt3_(&rows, &columns, a, &rows, t, &columns, &info);
+  return info == 0;
+}();
+
 }  // namespace
 
 poisson::LapackFunctions const* poisson_lapack() {
