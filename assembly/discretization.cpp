@@ -289,8 +289,11 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     memory.program += code;
     add_space(memory, estimate.layout, spec, counts, has_lattices && spec.mesh.refinements > 0, n_coarse,
               can_leave_nodes && leaves_nodes(into) && counts.shape_order <= spec.order);
-    // The coarse mesh is there until the space is.
-    memory.making_mesh += std::max<std::int64_t>(held.after - held.before - code, 0);
+    // The coarse mesh is there until the space is; one that will be refined further stays.
+    std::int64_t const of_mesh = std::max<std::int64_t>(held.after - held.before - code, 0);
+    memory.making_mesh += of_mesh;
+    if (spec.mesh.local != nullptr && spec.mesh.local->kept != nullptr)
+      memory.space += of_mesh;
     estimate.lattices_for_elements = true;
   }
   Emptied const emptied = count_emptied(counts, data, spec.order, mesh.nnz);

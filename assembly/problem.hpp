@@ -56,6 +56,11 @@ struct ConditionEffects {
   bool has_source = false;
 };
 
+struct Mesh;
+struct KeptMesh {
+  std::shared_ptr<Mesh> mesh;  ///< null: none, or it was taken
+};
+
 /// How a mesh was refined locally, one cycle after the other, so that it can be made again. Cells are numbered as deal.II numbers
 /// the active cells of the mesh that a cycle begins with (LocalCells::active); ascending.
 struct LocalRefinement {
@@ -64,6 +69,9 @@ struct LocalRefinement {
     std::vector<std::int32_t> coarsen;  ///< 8 of one parent become it again, where that is allowed
   };
   std::vector<Cycle> cycles;  ///< after the global refinements
+  /// What carries the mesh of these cycles, once a space is made on it, to a refinement with more of them; that takes it, and makes
+  /// these only. Null: every mesh is made from the beginning.
+  std::shared_ptr<KeptMesh> kept{};
 };
 
 /// A hexahedral mesh: the box, which may be that of an image, a generator of deal.II, or a file.

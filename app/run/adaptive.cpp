@@ -120,7 +120,9 @@ AdaptiveRefinement::AdaptiveRefinement(RunConfig const& config, RunLog& log, Run
   AdaptiveRecord& record = log.record.adaptive.emplace();
   record.target = config.adaptive.target.empty() ? energy_norm : config.adaptive.target;
   record.tolerance = *config.adaptive.tolerance;
-  current_.problem.mesh.local = std::make_shared<assembly::LocalRefinement const>();
+  assembly::LocalRefinement none_yet;
+  none_yet.kept = std::make_shared<assembly::KeptMesh>();
+  current_.problem.mesh.local = std::make_shared<assembly::LocalRefinement const>(std::move(none_yet));
   if (tells && config.adaptive.estimator == assembly::Estimator::residual && !config.adaptive.target.empty())
     log.warn("problem.mesh.adaptive.estimator: 'residual' is for the energy norm, and has no effect with a target: local problems "
              "are solved");
@@ -394,6 +396,10 @@ Array<double> AdaptiveRefinement::start(Domain const& before, SolutionValues con
                                         System const& system) const {
   Field x(system.unconstrained(before.around->transferred_to(*next.around, u.host())));
   return std::move(x.change_on(device_.context()));
+}
+
+void AdaptiveRefinement::release_mesh() {
+  current_.problem.mesh.local->kept->mesh.reset();
 }
 
 void AdaptiveRefinement::end(std::string const& how, std::string const& why) {

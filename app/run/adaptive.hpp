@@ -61,6 +61,8 @@ public:
   [[nodiscard]] bool goes_on(Solved const& solved);
   /// Where the solver may begin on the next mesh, whose system this is.
   [[nodiscard]] Array<double> start(Domain const& before, SolutionValues const& u, Domain const& next, System const& system) const;
+  /// To be called when there is no next mesh: frees what it would have been made from.
+  void release_mesh();
   /// Tells that no next mesh was solved on, and why.
   void end(std::string const& how, std::string const& why);
 

@@ -163,6 +163,7 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
     if (!record.adaptive->cycles.empty() && record.status != SolverStatus::interrupted)
       keep(*solved);
   }
+  adaptive.release_mesh();
   short_output.reset();
   std::size_t const n = record.adaptive->cycles.size();
   log.report(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns, the last of " +

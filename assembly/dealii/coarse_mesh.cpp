@@ -23,8 +23,11 @@ namespace {
 
 class MeshOfDealII final : public CoarseMesh {
 public:
-  MeshOfDealII(MeshSpec const& spec, ExpressionNames const& names)
-      : spec_(spec), mesh_(std::make_shared<Mesh>(make_coarse_mesh(spec, names))) {
+  MeshOfDealII(MeshSpec const& spec, ExpressionNames const& names) : spec_(spec) {
+    if (spec.local != nullptr && spec.local->kept != nullptr)
+      mesh_ = std::move(spec.local->kept->mesh);
+    if (mesh_ == nullptr || mesh_->local_cycles > spec.local->cycles.size())
+      mesh_ = std::make_shared<Mesh>(make_coarse_mesh(spec, names));
     if (spec.local != nullptr) {
       refine_mesh(*mesh_, spec);
       counts_ = count(*mesh_);
@@ -42,8 +45,12 @@ public:
   [[nodiscard]] bool can_leave_nodes() const override { return can_leave_nodes_; }
   [[nodiscard]] Space space(ReferenceElement const& element, bool leave_nodes) override {
     try {
-      if (spec_.local != nullptr)
-        return {*mesh_, element};
+      if (spec_.local != nullptr) {
+        Space space(*mesh_, element);
+        if (spec_.local->kept != nullptr)
+          spec_.local->kept->mesh = std::move(mesh_);
+        return space;
+      }
       if (leave_nodes && can_leave_nodes_ && counts_.shape_order <= element.order)
         if (auto found = without_nodes(element))
           return std::move(*found);

@@ -31,7 +31,8 @@ void set_flags(Triangulation& triangulation, LocalRefinement::Cycle const& cycle
       cell->set_coarsen_flag();
     ++number;
   }
-  triangulation.prepare_coarsening_and_refinement();
+  if (!cycle.coarsen.empty())  // which cells are merged must be known before; deal.II itself does it once more
+    triangulation.prepare_coarsening_and_refinement();
 }
 
 /// Refines and coarsens as the flags say, and tells what the active cells were before.
@@ -88,21 +89,24 @@ CellOrigins execute(Triangulation& triangulation) {
 
 void refine_locally(Mesh& mesh, LocalRefinement const& refinement) {
   constexpr char const* key = "problem.mesh.adaptive";
-  mesh.box.reset();
-  mesh.is_refined_locally = true;
   if (!mesh.inner_faces.empty())
     throw InputError(key,
                      "the mesh file has named surfaces inside the mesh, at which cells are not refined locally yet; take these "
                      "groups out of the file, or run without adaptive");
   Triangulation& triangulation = *mesh.triangulation;
-  int const lowest = static_cast<int>(triangulation.n_levels()) - 1;
-  for (LocalRefinement::Cycle const& cycle : refinement.cycles) {
+  if (!mesh.is_refined_locally) {
+    mesh.box.reset();
+    mesh.is_refined_locally = true;
+    mesh.lowest_level = static_cast<int>(triangulation.n_levels()) - 1;
+  }
+  for (; mesh.local_cycles < refinement.cycles.size(); ++mesh.local_cycles) {
+    LocalRefinement::Cycle const& cycle = refinement.cycles[mesh.local_cycles];
     if (interrupt_requested())
       throw Interrupted();
     check_memory((static_cast<std::int64_t>(triangulation.n_active_cells()) + 8 * std::ssize(cycle.refine)) *
                      bytes_per_refined_cell,
                  "the refined mesh");
-    set_flags(triangulation, cycle, lowest);
+    set_flags(triangulation, cycle, mesh.lowest_level);
     mesh.origins = execute(triangulation);
   }
 }

@@ -264,12 +264,14 @@ Mesh make_mesh(MeshSpec const& spec) {
 }
 
 void refine_mesh(Mesh& mesh, MeshSpec const& spec) {
-  MeshCounts const counts = count(mesh).refined(spec.refinements);
-  check_index_range(spec, counts, 1);
-  guarded(source_key(spec), [&] { triangulate(mesh); });
-  if (spec.refinements > 0) {
-    check_memory(counts.triangulation_bytes, "the refined mesh");
-    guarded("problem.mesh.refinements", [&] { refine(*mesh.triangulation, spec.refinements); });
+  if (!mesh.is_refined_locally) {
+    MeshCounts const counts = count(mesh).refined(spec.refinements);
+    check_index_range(spec, counts, 1);
+    guarded(source_key(spec), [&] { triangulate(mesh); });
+    if (spec.refinements > 0) {
+      check_memory(counts.triangulation_bytes, "the refined mesh");
+      guarded("problem.mesh.refinements", [&] { refine(*mesh.triangulation, spec.refinements); });
+    }
   }
   if (spec.local != nullptr)
     guarded("problem.mesh.adaptive", [&] { refine_locally(mesh, *spec.local); });

@@ -5,6 +5,7 @@
 #include "assembly/mesh/counts.hpp"
 #include "assembly/space/box_cells.hpp"
 
+#include <cstddef>
 #include <deal.II/grid/tria.h>
 #include <memory>
 #include <optional>
@@ -32,6 +33,8 @@ struct Mesh : MeshNames {
   };
   std::vector<InnerFace> inner_faces;  ///< ascending by cell, then by face
   bool is_refined_locally = false;
+  std::size_t local_cycles = 0;  ///< how many cycles of local refinement were done
+  int lowest_level = 0;          ///< of a cell of a mesh that is refined locally
   CellOrigins origins;  ///< of a mesh that was refined locally: of its active cells, from the mesh one cycle before
 };
 
@@ -47,11 +50,11 @@ void triangulate(Mesh& mesh);
 /// Counts of an unrefined mesh.
 [[nodiscard]] MeshCounts count(Mesh const& coarse);
 
-/// Refines a coarse mesh of `spec`, whose cells have no shapes of their own (curved_cells); there is a triangulation then. Errors:
-/// those of make_mesh.
+/// Refines a coarse mesh of `spec`, or one that has had some of its cycles of local refinement, whose cells have no shapes of their
+/// own (curved_cells); there is a triangulation then. Errors: those of make_mesh.
 void refine_mesh(Mesh& mesh, MeshSpec const& spec);
 
-/// Refines a mesh locally, whose global refinements are done. Errors: InputError where the mesh has something that this does not
+/// Refines a mesh locally, whose global refinements are done, by the cycles that it has not had yet. Errors: InputError where the mesh has something that this does not
 /// know yet; EnvironmentError when the triangulation will not fit in memory; Interrupted between cycles.
 void refine_locally(Mesh& mesh, LocalRefinement const& refinement);
 

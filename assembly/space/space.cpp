@@ -868,7 +868,8 @@ bool CellGeometry::affine() const {
   for (int d = 0; d < 3; ++d) {
     double const* x = nodes(d);
     double const a = x[1] - x[0], b = x[2] - x[0], c = x[4] - x[0];
-    double const scale = 1e-14 * (std::abs(a) + std::abs(b) + std::abs(c));
+    double const scale = 1e-14 * (std::abs(a) + std::abs(b) + std::abs(c)) +
+                         4 * std::numeric_limits<double>::epsilon() * std::max(std::abs(x[0]), std::abs(x[7]));
     if (std::abs(x[3] - x[0] - a - b) > scale || std::abs(x[5] - x[0] - a - c) > scale || std::abs(x[6] - x[0] - b - c) > scale ||
         std::abs(x[7] - x[0] - a - b - c) > scale)
       return false;

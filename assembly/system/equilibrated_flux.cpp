@@ -347,21 +347,22 @@ struct SharedFaces {
   SharedFaces(Space const& space, ReferenceElement const& element, ProblemData const& data, FluxBasis const& basis)
       : sides(static_cast<std::size_t>(6 * space.n_cells)) {
     auto const& faces = space.local.faces;
-    std::vector<Counterpart> meeting(faces.size());
+    Counterparts const all(element);
+    std::vector<Counterpart const*> meeting(faces.size());
     parallel_for(
-        n_parts(std::ssize(faces), flux_cells_per_part), [&] { return FaceMatcher(space, element); },
+        n_parts(std::ssize(faces), flux_cells_per_part), [&] { return FaceMatcher(space, all); },
         [&](FaceMatcher& match, std::int64_t p) {
           auto const [begin, end] = part(std::ssize(faces), flux_cells_per_part, p);
           for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-            meeting[i] = match(faces[i]);
+            meeting[i] = &match(faces[i]);
         });
     std::map<std::array<int, 6>, std::int32_t> known;
-    FaceMatcher const corners(space, element);
+    FaceMatcher const corners(space, all);
     std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
     auto const n_points = static_cast<std::size_t>(element.n_gauss());
     for (std::size_t i = 0; i < faces.size(); ++i) {
       FaceOfTwoCells const& face = faces[i];
-      Counterpart const& meets = meeting[i];
+      Counterpart const& meets = *meeting[i];
       bool const hangs = meets.quarter != whole_face;
       Side &owner = side(face.cells[hangs ? 1 : 0], face.faces[hangs ? 1 : 0]),
            &other = side(face.cells[hangs ? 0 : 1], face.faces[hangs ? 0 : 1]);

@@ -137,7 +137,9 @@ struct EstimateTables {
       : rule(element.order, points),
         bubbles(element),
         volume(rule.volume_points, space, element, bubbles),
-        collocation(lagrange_basis(rule.gauss, rule.gauss)) {
+        collocation(lagrange_basis(rule.gauss, rule.gauss)),
+        counterparts(rule) {
+    set_products();
     for (int face = 0; face < 6; ++face)
       for (int quarter = 0; quarter <= whole_face; ++quarter)
         faces.emplace_back(points_on_face(rule, face, quarter), space, element, bubbles);
@@ -158,12 +160,42 @@ struct EstimateTables {
     return faces[static_cast<std::size_t>(5 * number + quarter)];
   }
   [[nodiscard]] int n_face_points() const { return static_cast<int>(rule.face_weights.size()); }
+  /// A += int grad phi_i . D grad phi_j over the reference cell, with constant D: the lower triangle.
+  void add_products(Tensor const& d, std::vector<double>& a) const {
+    auto const m = static_cast<std::size_t>(bubbles.size());
+    std::size_t const size = m * m;
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j <= i; ++j) {
+        double const* const of = products.data() + i * m + j;
+        a[i * m + j] += d.xx() * of[0] + d.yy() * of[size] + d.zz() * of[2 * size] + d.xy() * of[3 * size] + d.xz() * of[4 * size] +
+                        d.yz() * of[5 * size];
+      }
+  }
 
   ReferenceElement rule;  ///< its points
   Bubbles bubbles;
   BubblesAt volume;
   Basis1D collocation;
   std::vector<BubblesAt> faces, values_on_faces;  ///< where Bubbles::to_coefficients takes values
+  Counterparts counterparts;
+  std::vector<double> products;  ///< int d_a phi_i d_b phi_j over the reference cell, (a, b) as in Tensor, both orders together
+
+private:
+  void set_products() {
+    auto const m = static_cast<std::size_t>(bubbles.size());
+    products.assign(6 * m * m, 0.0);
+    constexpr std::array<std::array<std::size_t, 2>, 6> pairs{{{0, 0}, {1, 1}, {2, 2}, {0, 1}, {0, 2}, {1, 2}}};
+    for (std::size_t q = 0; q < rule.weights.size(); ++q) {
+      double const* const g = volume.bubble.gradients.data() + 3 * q * m;
+      for (std::size_t e = 0; e < pairs.size(); ++e) {
+        auto const [a, b] = pairs[e];
+        double const weight = a == b ? rule.weights[q] / 2 : rule.weights[q];
+        for (std::size_t i = 0; i < m; ++i)
+          for (std::size_t j = 0; j <= i; ++j)
+            products[(e * m + i) * m + j] += weight * (g[a * m + i] * g[b * m + j] + g[b * m + i] * g[a * m + j]);
+      }
+    }
+  }
 };
 
 /// Of all faces inside the mesh, at the points of the first cell's face: dS times the jump (k grad u of the first cell less that of
@@ -175,9 +207,9 @@ struct FaceJumps {
 /// What cells have together at their faces.
 struct FaceData {
   FaceJumps of_u, of_dual;
-  HostVector<double> share;          ///< of a jump that goes to the first cell: its k over the sum of both
-  HostVector<double> residual;       ///< int jump^2 h / (p (k_1 + k_2)) dS, for Estimator::residual
-  std::vector<Counterpart> meeting;  ///< by face
+  HostVector<double> share;                 ///< of a jump that goes to the first cell: its k over the sum of both
+  HostVector<double> residual;              ///< int jump^2 h / (p (k_1 + k_2)) dS, for Estimator::residual
+  std::vector<Counterpart const*> meeting;  ///< by face
 };
 
 FaceData evaluate_faces(Space const& space, EstimateTables const& tables, ProblemData const& data, std::span<double const> u,
@@ -198,7 +230,7 @@ FaceData evaluate_faces(Space const& space, EstimateTables const& tables, Proble
   parallel_for(
       n_parts(n, items_per_part),
       [&] {
-        return State{EstimateCell(space, data), EstimateCell(space, data), FaceMatcher(space, tables.rule)};
+        return State{EstimateCell(space, data), EstimateCell(space, data), FaceMatcher(space, tables.counterparts)};
       },
       [&](State& state, std::int64_t const p) {
         auto const [begin, end] = part(n, items_per_part, p);
@@ -206,8 +238,7 @@ FaceData evaluate_faces(Space const& space, EstimateTables const& tables, Proble
           FaceOfTwoCells const& face = space.local.faces[static_cast<std::size_t>(i)];
           state.first.reset(face.cells[0]);
           state.second.reset(face.cells[1]);
-          Counterpart& meeting = result.meeting[static_cast<std::size_t>(i)];
-          meeting = state.match(face);
+          Counterpart const& meeting = *(result.meeting[static_cast<std::size_t>(i)] = &state.match(face));
           BubblesAt const& here = tables.face(face.faces[0], whole_face);
           TablesAt const& there = tables.face(face.faces[1], meeting.quarter);
           double k_first = 0, k_second = 0, area = 0, squares = 0;
@@ -236,6 +267,17 @@ FaceData evaluate_faces(Space const& space, EstimateTables const& tables, Proble
         }
       });
   return result;
+}
+
+/// w / det cof^T k cof: int grad u . k grad v over a part of a cell, from reference gradients.
+Tensor in_reference(EstimateCell::Place const& at, Tensor const& k, double weight) {
+  std::array<Point3, 3> columns;
+  for (std::size_t b = 0; b < 3; ++b)
+    columns[b] = {at.cofactors[b], at.cofactors[3 + b], at.cofactors[6 + b]};
+  double const factor = weight / at.determinant;
+  std::array<Point3, 3> const kc{k * columns[0], k * columns[1], k * columns[2]};
+  auto const entry = [&](std::size_t a, std::size_t b) { return factor * dot_product(columns[a], kc[b]); };
+  return {{entry(0, 0), entry(1, 1), entry(2, 2), entry(0, 1), entry(0, 2), entry(1, 2)}};
 }
 
 /// The faces of every cell: those inside the mesh by number and side, and those on the boundary.
@@ -344,6 +386,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
       std::fill(state.r_dual.begin(), state.r_dual.end(), 0.0);
       std::fill(state.a.begin(), state.a.end(), 0.0);
       state.given.assign(m, std::numeric_limits<double>::quiet_NaN());
+      bool const has_one_matrix = cell.is_affine() && cell.has_constant_k();  // from those of the reference cell
       auto const add = [&](std::vector<double>& r, PointTables const& bubble, int q, double value) {
         double const* const row = bubble.values.data() + static_cast<std::size_t>(q) * m;
         for (std::size_t i = 0; i < m; ++i)
@@ -363,23 +406,22 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
         if (has_dual)
           add(state.r_dual, tables.volume.bubble, q,
               weight * (at.determinant * (of_dual.of_problem * f + of_dual.density) + strong(state.flux_of_dual, q)));
-        // w / det grad^T (cof^T k cof) grad
-        std::array<std::array<double, 3>, 3> d{};
-        for (std::size_t b = 0; b < 3; ++b) {
-          Point3 const kc =
-              state.k[static_cast<std::size_t>(q)] * Point3{at.cofactors[b], at.cofactors[3 + b], at.cofactors[6 + b]};
-          for (std::size_t a = 0; a < 3; ++a)
-            d[a][b] =
-                weight / at.determinant * (at.cofactors[a] * kc[0] + at.cofactors[3 + a] * kc[1] + at.cofactors[6 + a] * kc[2]);
-        }
-        double const* const g = tables.volume.bubble.gradients.data() + 3 * static_cast<std::size_t>(q) * m;
-        for (std::size_t a = 0; a < 3; ++a)
+        if (!has_one_matrix) {
+          Tensor const d = in_reference(at, state.k[static_cast<std::size_t>(q)], weight);
+          double const* const g = tables.volume.bubble.gradients.data() + 3 * static_cast<std::size_t>(q) * m;
+          for (std::size_t i = 0; i < m; ++i) {
+            Point3 const scaled = d * Point3{g[i], g[m + i], g[2 * m + i]};
+            for (std::size_t a = 0; a < 3; ++a)
+              state.scaled[a * m + i] = scaled[a];
+          }
           for (std::size_t i = 0; i < m; ++i)
-            state.scaled[a * m + i] = d[a][0] * g[i] + d[a][1] * g[m + i] + d[a][2] * g[2 * m + i];
-        for (std::size_t i = 0; i < m; ++i)
-          for (std::size_t j = 0; j <= i; ++j)
-            state.a[i * m + j] += g[i] * state.scaled[j] + g[m + i] * state.scaled[m + j] + g[2 * m + i] * state.scaled[2 * m + j];
+            for (std::size_t j = 0; j <= i; ++j)
+              state.a[i * m + j] +=
+                  g[i] * state.scaled[j] + g[m + i] * state.scaled[m + j] + g[2 * m + i] * state.scaled[2 * m + j];
+        }
       }
+      if (solves && has_one_matrix)
+        tables.add_products(in_reference(state.places[0], state.k[0], 1), state.a);
       double const h = std::cbrt(volume);
       double square = h * h / (space.order * space.order * smallest_k) * explicit_square;
       for (auto i = of_cells.offsets[static_cast<std::size_t>(c)]; i < of_cells.offsets[static_cast<std::size_t>(c) + 1]; ++i) {
@@ -388,7 +430,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
         if (!solves)
           continue;
         FaceOfTwoCells const& pair = space.local.faces[static_cast<std::size_t>(face)];
-        Counterpart const& meeting = faces.meeting[static_cast<std::size_t>(face)];
+        Counterpart const& meeting = *faces.meeting[static_cast<std::size_t>(face)];
         BubblesAt const& here = side == 0 ? tables.face(pair.faces[0], whole_face) : tables.face(pair.faces[1], meeting.quarter);
         double const share = side == 0 ? faces.share[face] : 1 - faces.share[face];
         for (std::int64_t q = 0; q < n_face_points; ++q) {

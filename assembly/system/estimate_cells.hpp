@@ -52,7 +52,22 @@ public:
     geometry_.reset(cell, dofs.data());
     material = space_.material(cell);
     coefficient = &data.coefficient(material);
+    has_constant_k_ = coefficient->is_constant();
+    if (has_constant_k_)
+      constant_k_ = (*coefficient)({}, material);
+    is_affine_ = geometry_.affine();
+    if (is_affine_) {
+      for (int d = 0; d < 3; ++d) {
+        double const* const x = geometry_.nodes(d);
+        std::array<double, 3> const edges{x[1] - x[0], x[2] - x[0], x[4] - x[0]};
+        std::copy(edges.begin(), edges.end(), affine_.jacobian.begin() + std::ptrdiff_t{3} * d);
+      }
+      set_cofactors(affine_);
+    }
   }
+  /// Whether the map is affine, up to rounding; then it has one Jacobian matrix.
+  [[nodiscard]] bool is_affine() const { return is_affine_; }
+  [[nodiscard]] bool has_constant_k() const { return has_constant_k_; }
   struct Place {
     Point3 x;
     std::array<double, 9> cofactors;  ///< of the Jacobian matrix
@@ -61,9 +76,13 @@ public:
   };
   [[nodiscard]] Place place(TablesAt const& tables, int q) const {
     auto const n = static_cast<std::size_t>(geometry_.n_nodes()), at = static_cast<std::size_t>(q);
-    auto const j = geometry_.jacobian(tables.map.gradients.data() + 3 * at * n);
-    auto const c = cofactors(j);
-    return {geometry_.point(tables.map.values.data() + at * n), c, j[0] * c[0] + j[1] * c[1] + j[2] * c[2], j};
+    Place result = affine_;
+    if (!is_affine_) {
+      result.jacobian = geometry_.jacobian(tables.map.gradients.data() + 3 * at * n);
+      set_cofactors(result);
+    }
+    result.x = geometry_.point(tables.map.values.data() + at * n);
+    return result;
   }
   [[nodiscard]] Point3 gradient(TablesAt const& tables, int q, Place const& at, std::span<double const> u) const {
     std::size_t const n = dofs.size();
@@ -96,9 +115,9 @@ public:
     return {sign * at.cofactors[d], sign * at.cofactors[3 + d], sign * at.cofactors[6 + d]};
   }
   [[nodiscard]] Tensor k_on_surface(Point3 const& x) const {
-    return coefficient->is_constant() ? (*coefficient)(x, material) : coefficient->seen_from(geometry_.middle(), x, material);
+    return has_constant_k_ ? constant_k_ : coefficient->seen_from(geometry_.middle(), x, material);
   }
-  [[nodiscard]] Tensor k_inside(Point3 const& x) const { return (*coefficient)(x, material); }
+  [[nodiscard]] Tensor k_inside(Point3 const& x) const { return has_constant_k_ ? constant_k_ : (*coefficient)(x, material); }
 
   ProblemData data;
   std::vector<std::int32_t> dofs;
@@ -106,8 +125,17 @@ public:
   Coefficient const* coefficient = nullptr;
 
 private:
+  static void set_cofactors(Place& at) {
+    auto const& j = at.jacobian;
+    auto const& c = at.cofactors = cofactors(j);
+    at.determinant = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+  }
+
   Space const& space_;
   CellGeometry geometry_;
+  bool is_affine_ = false, has_constant_k_ = false;
+  Place affine_{};  ///< of an affine cell, but for x
+  Tensor constant_k_;
 };
 
 /// Where the points of a face of the first cell lie on that of the second.
@@ -117,20 +145,44 @@ struct Counterpart {
   std::array<std::array<double, 2>, 4> corners{};  ///< places of the corners of the first face on the second one
 };
 
-/// Finds it by the vertices that both cells have.
+/// Two faces that meet: which ones of their cells, a corner that both have, as bits in the coordinates of each, the direction on
+/// the second face of direction 0 of the first, and whether both are whole.
+struct Meeting {
+  std::array<int, 2> faces{};
+  std::array<std::size_t, 2> corner{};
+  std::size_t first_axis = 0;
+  bool is_of_whole = true;
+};
+
+/// All ways in which two faces meet.
+class Counterparts {
+public:
+  explicit Counterparts(ReferenceElement const& rule);
+  [[nodiscard]] Counterpart const& of(Meeting const& meeting) const { return all_[index(meeting)]; }
+
+private:
+  static std::size_t index(Meeting const& of) {
+    std::size_t const faces = static_cast<std::size_t>(6 * of.faces[0] + of.faces[1]);
+    return ((faces * 4 + of.corner[0]) * 4 + of.corner[1]) * 4 + 2 * of.first_axis + (of.is_of_whole ? 1 : 0);
+  }
+  std::vector<Counterpart> all_;
+};
+
+/// Finds how faces meet, by the vertices that both cells have.
 class FaceMatcher {
 public:
-  FaceMatcher(Space const& space, ReferenceElement const& rule)
-      : space_(space), rule_(rule), first_(static_cast<std::size_t>(space.n_local)), second_(first_) {}
+  FaceMatcher(Space const& space, Counterparts const& all)
+      : space_(space), all_(all), first_(static_cast<std::size_t>(space.n_local)), second_(first_) {}
 
-  [[nodiscard]] Counterpart operator()(FaceOfTwoCells const& face);
+  /// What it returns lives as long as `all`.
+  [[nodiscard]] Counterpart const& operator()(FaceOfTwoCells const& face);
 
   /// The unknowns at the corners of a face, the lower one of its directions fastest.
   [[nodiscard]] std::array<std::int32_t, 4> corners(std::int64_t cell, int face, std::vector<std::int32_t>& dofs) const;
 
 private:
   Space const& space_;
-  ReferenceElement const& rule_;
+  Counterparts const& all_;
   std::vector<std::int32_t> first_, second_;
 };
 

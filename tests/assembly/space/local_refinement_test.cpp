@@ -397,6 +397,85 @@ TEST(LocalRefinement, EstimateIsNearTheError) {
     }
 }
 
+/// Where k is constant on a parallelepiped its matrix is made from those of the reference cell; else at the points of a rule.
+TEST(LocalRefinement, EstimateIsTheSameWhereKIsCalledConstant) {
+  MeshSpec skew;
+  skew.file = testing::TempDir() + "skew_" + std::to_string(getpid()) + ".msh";
+  std::ofstream(skew.file) << "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n8\n1 0 0 0\n2 1 0.2 0\n3 1.3 1.2 0.1\n4 0.3 1 0.1\n"
+                              "5 0.1 -0.2 0.5\n6 1.1 0 0.5\n7 1.4 1 0.6\n8 0.4 0.8 0.6\n$EndNodes\n$Elements\n1\n"
+                              "1 5 2 1 1 1 2 3 4 5 6 7 8\n$EndElements\n";
+  skew.refinements = 1;
+  MeshSpec graded = flat_box({3, 2, 2});
+  graded.growth = {2, 1, 1.5};
+  for (MeshSpec const& mesh : {skew, graded})
+    for (int const order : {1, 2}) {
+      SCOPED_TRACE(mesh.generator + mesh.file + " of order " + std::to_string(order));
+      ProblemSpec spec = by_chance(mesh, order, 2);
+      spec.source = "1 + x*y";
+      spec.boundary = {on_all_boundaries(BoundaryType::robin, "x")};
+      spec.boundary[0].alpha = "2";
+      std::array<ErrorIndicators, 2> found;
+      for (bool const is_constant : {false, true}) {
+        std::string const zero = is_constant ? "" : " + 0*x";
+        spec.coefficient = {{-1, {"2" + zero, "3" + zero, "4" + zero, "0.5" + zero, "-0.25" + zero, "0.125" + zero}}};
+        Discretization discretization(spec);
+        HostVector<double> u, dual;
+        for (std::int64_t i = 0; i < discretization.summary().dofs; ++i) {
+          u.push_back(std::sin(static_cast<double>(i)));
+          dual.push_back(std::cos(static_cast<double>(i)));
+        }
+        found[is_constant ? 1 : 0] = discretization.estimate_error(Estimator::local_problems, u, dual, {1, 0.5});
+      }
+      ASSERT_EQ(found[0].squares.size(), found[1].squares.size());
+      for (std::size_t i = 0; i < found[0].squares.size(); ++i) {
+        EXPECT_NEAR(found[1].squares[i], found[0].squares[i], 1e-11 * found[0].squares[i]);
+        EXPECT_NEAR(found[1].signed_[i], found[0].signed_[i], 1e-11 * found[0].weights[i]);
+        EXPECT_NEAR(found[1].weights[i], found[0].weights[i], 1e-11 * found[0].weights[i]);
+      }
+    }
+  std::remove(skew.file.c_str());
+}
+
+/// A mesh that is made from the last one is that which is made from the beginning.
+TEST(LocalRefinement, NextMeshesAreMadeFromTheLast) {
+  MeshSpec refined = flat_box({2, 1, 1});
+  refined.refinements = 1;
+  for (MeshSpec const& mesh : {flat_box({3, 2, 2}), refined, generated("hyper_ball", "0, 0, 0 : 1"), generated("hyper_shell")}) {
+    SCOPED_TRACE(mesh.generator);
+    ProblemSpec spec = by_chance(mesh, 1, 4);
+    auto const all = spec.mesh.local->cycles;
+    auto const kept = std::make_shared<KeptMesh>();
+    for (std::size_t n = 0; n <= all.size(); ++n) {
+      LocalRefinement cycles;
+      cycles.cycles.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n));
+      spec.mesh.local = std::make_shared<LocalRefinement>(cycles);
+      Discretization from_beginning(spec);
+      cycles.kept = kept;
+      spec.mesh.local = std::make_shared<LocalRefinement>(cycles);
+      Mesh const* const last = kept->mesh.get();
+      Discretization made(spec);
+      ASSERT_TRUE(kept->mesh);
+      EXPECT_TRUE(n == 0 || kept->mesh.get() == last);
+      EXPECT_EQ(kept->mesh->local_cycles, n);
+      ASSERT_EQ(made.summary().dofs, from_beginning.summary().dofs);
+      EXPECT_EQ(made.local_cells().active, from_beginning.local_cells().active);
+      EXPECT_EQ(made.local_cells().levels, from_beginning.local_cells().levels);
+      EXPECT_EQ(made.local_cells().origins.merged, from_beginning.local_cells().origins.merged);
+      for (std::int64_t i = 0; i < made.summary().dofs; ++i)
+        ASSERT_EQ(made.point(i), from_beginning.point(i)) << i;
+      auto const a = made.assemble(), b = from_beginning.assemble();
+      EXPECT_EQ(a.matrix.columns, b.matrix.columns);
+      EXPECT_EQ(a.matrix.values, b.matrix.values);
+    }
+    // One with fewer cycles is made from the beginning.
+    LocalRefinement cycles;
+    cycles.kept = kept;
+    spec.mesh.local = std::make_shared<LocalRefinement>(cycles);
+    Discretization const first(spec);
+    EXPECT_EQ(kept->mesh->local_cycles, 0U);
+  }
+}
+
 TEST(LocalRefinement, WhatIsNotKnownYetIsRefused) {
   ProblemSpec spec = by_chance(flat_box({2, 2, 2}), 1, 1);
   spec.boundary = {{false, {0, 1}, {}, BoundaryType::periodic, "0", "0"}, on_all_boundaries(BoundaryType::dirichlet, "0")};

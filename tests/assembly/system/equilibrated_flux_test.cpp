@@ -115,11 +115,12 @@ TEST(EquilibratedFlux, IsInBalance) {
     spec.boundary = {dirichlet("y", {0}), robin("2", "z", {1}), neumann("0.3 + x", {})};
     FluxOf const of(spec);
     EXPECT_TRUE(of.flux.bound.is_bound) << of.flux.bound.why_no_bound;
-    FaceMatcher match(of.space, of.element);
+    Counterparts const all(of.element);
+    FaceMatcher match(of.space, all);
     EstimateCell cell(of.space, of.data);
     std::size_t hanging = 0;
     for (FaceOfTwoCells const& face : of.space.local.faces) {
-      auto const meets = match(face);
+      Counterpart const& meets = match(face);
       hanging += meets.quarter != whole_face ? 1 : 0;
       auto const here = points_on_face(of.element, face.faces[0], whole_face),
                  there = points_on_face(of.element, face.faces[1], meets.quarter);
