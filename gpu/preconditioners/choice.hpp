@@ -37,8 +37,8 @@ struct PreconditionerEstimate {
 
 /// Estimates for none, jacobi and multigrid at a nominal bandwidth; the one to take comes first, refused ones last. Without
 /// preconditioner, or with jacobi where the main diagonal spans more than a factor of 10, iterations are those on a uniform box
-/// (formats/cost.hpp, expected_products); with multigrid they do not depend on the size. The seconds of setups are measured ones
-/// per row or entry.
+/// (formats/cost.hpp, expected_products), and twice as many where no levels are known; with multigrid they do not depend on the
+/// size. The seconds of setups are measured ones per row or entry.
 ///
 /// With traits.general, and no levels that are known, incomplete factors are among them (ic0 or ilu0), and iterations go with the
 /// square root of the rows: of a matrix of which nothing is known, that is what public collections of matrices show in the median.
