@@ -317,7 +317,8 @@ private:
   }
 
   /// Fills state.d with w det J J^-1 k J^-T at every point (packed as StiffnessKernel takes it) and state.f with the load.
-  void evaluate(CellState& state, std::int64_t cell, bool need_tensor, SourceSums& source) const {
+  /// `affine`: k is constant, too, and state.d is wanted at the first point alone.
+  void evaluate(CellState& state, std::int64_t cell, bool need_tensor, bool affine, SourceSums& source) const {
     auto const material = space_.material(cell);
     Function const& density = state.data.source(material);
     bool const need_points = !density.is_constant() || !constant_coefficient_;
@@ -328,14 +329,15 @@ private:
     Tensor k = constant ? coefficient({}, material) : Tensor{};
     int const n = space_.n_local, nodes = state.geometry.n_nodes();
     std::fill(state.f.begin(), state.f.end(), 0.0);
+    double det = 0;
+    std::array<double, 9> c{};
     for (int q = 0; q < shape_.n_points; ++q) {
       Point3 const x =
           need_points ? state.geometry.point(geometry_.values.data() + static_cast<std::ptrdiff_t>(q) * nodes) : Point3{};
-      double det = 0;
-      std::array<double, 9> c{};
+      bool const is_known = affine && q > 0;
       if (box) {
         det = state.box_volume;
-      } else {
+      } else if (!is_known) {
         auto const j = state.geometry.jacobian(geometry_.gradients.data() + static_cast<std::ptrdiff_t>(3) * q * nodes);
         c = cofactors(j);
         det = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
@@ -343,7 +345,7 @@ private:
           throw_inverted_cell(state.geometry.point(geometry_.values.data() + static_cast<std::ptrdiff_t>(q) * nodes), det);
       }
       double const weight = element_.weights[q] * det;
-      if (need_tensor) {
+      if (need_tensor && !is_known) {
         if (!constant)
           k = coefficient(x, material);
         double* const d = state.d.data() + static_cast<std::ptrdiff_t>(6) * q;
@@ -404,7 +406,7 @@ private:
     if (one_matrix || one_vector) {
       space_.dofs(0, shared.dofs.data());
       shared.geometry.reset(0, shared.dofs.data());
-      evaluate(shared, 0, one_matrix, shared_source);
+      evaluate(shared, 0, one_matrix, false, shared_source);
       if (one_matrix)
         kernel_.compute(shared.d.data(), shared.k.data(), shared.work);
     } else if (!equal_cells && constant_coefficient_ && space_.order <= 4) {
@@ -431,7 +433,7 @@ private:
               state.set_box_cell(space_.box_cell_size(space_.box_cell(cell)));
             affine = !basis.empty() && state.geometry.affine();
             double const before = sum.absolute;
-            evaluate(state, cell, !one_matrix, sum);
+            evaluate(state, cell, !one_matrix, affine, sum);
             if (!constant_source)
               source_cells[p].offer(cell, sum.absolute - before);
             if (affine) {
