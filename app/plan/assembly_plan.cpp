@@ -256,7 +256,9 @@ std::string AssemblyPlan::text() const {
   return std::string(name_of(format)) + (route == Route::csr ? "" : ", as it is stored") + " (" + why + ")";
 }
 
-bool has_nested_spaces(RunConfig const& config, MeshSummary const& mesh, Route route, bool has_pieces) {
+bool has_nested_spaces(RunConfig const& config, MeshSummary const& mesh, Route route, bool is_whole, bool has_pieces) {
+  if (is_whole && config.problem.mesh.local == nullptr)  // OrderOne
+    return false;
   bool const by_rows = route == Route::csr || (route == Route::cells && !config.is_box());
   return by_rows && !mesh.periodic && mesh.conditioned_surfaces.empty() && (config.problem.order > 1 || has_pieces);
 }
@@ -297,7 +299,9 @@ AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary
   bool const for_order_one = std::none_of(obstacles.begin(), obstacles.end(), [](Obstacle const& obstacle) {
     return obstacle.holds && obstacle.to == Obstacle::To::lattices && !obstacle.refusal.empty();
   });
-  plan.has_order_one = box || (for_order_one && (order > 1 || mesh.lattices > 0));
+  // With hanging nodes a space of order 1 is inside that of the elements only where constraints say so.
+  bool const hangs = config.problem.mesh.local != nullptr;
+  plan.has_order_one = box || (for_order_one && !hangs && (order > 1 || mesh.lattices > 0));
   auto const made_in = [&](Format format) {
     AssemblyPlan made = plan;
     made.format = format;

@@ -90,7 +90,8 @@ struct AssemblyPlan {
 
 /// Whether multigrid on several ranks makes levels from rows by spaces in each other (RankNestedSpaces). `has_pieces`: every rank
 /// has pieces of lattices.
-[[nodiscard]] bool has_nested_spaces(RunConfig const& config, assembly::MeshSummary const& mesh, Route route, bool has_pieces);
+[[nodiscard]] bool has_nested_spaces(RunConfig const& config, assembly::MeshSummary const& mesh, Route route, bool is_whole,
+                                     bool has_pieces);
 
 /// The shape of the matrix, as far as it is known before it is assembled.
 [[nodiscard]] MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh, Division const& division);

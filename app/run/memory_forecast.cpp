@@ -496,11 +496,10 @@ ExpectedSystem system_of(RunConfig const& config, FormatChoice const& choice, La
                               std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
                                 return condition.type == assembly::BoundaryType::robin;
                               });
-  if (!part.is_whole) {
+  if (!part.is_whole)
     system.rows_of_all = part.whole.mesh.dofs;
-    if (has_nested_spaces(config, part.whole.mesh, plan.route, part.has_pieces))
-      system.nested_from = config.problem.order;
-  }
+  if (has_nested_spaces(config, part.whole.mesh, plan.route, part.is_whole, part.has_pieces))
+    system.nested_from = config.problem.order;
   if (part.blocks) {
     system.block_nodes = nodes_of_block(*part.blocks, part.rank);
     system.nodes_of_all = part.blocks->nodes;

@@ -48,9 +48,9 @@ RankNestedSpaces space_of_order_one(Domain const& mesh, Team& team) {
   auto const n = static_cast<std::size_t>(mesh.n_rows);
   CsrMatrix const around = mesh.around ? mesh.around->prolongation_of_order_one() : CsrMatrix{};
   std::vector<std::size_t> unknowns(n);  // of the rows, all of whose cells are around
-  for (std::size_t unknown = 0; unknown < mesh.places.size(); ++unknown)
-    if (mesh.places[unknown] < mesh.n_rows)
-      unknowns[static_cast<std::size_t>(mesh.places[unknown])] = unknown;
+  for (std::size_t unknown = 0; unknown < mesh.n_around(); ++unknown)
+    if (mesh.has_row(unknown))
+      unknowns[static_cast<std::size_t>(mesh.place(unknown))] = unknown;
   auto const begin_of = [&](std::size_t row) { return static_cast<std::size_t>(around.row_ptr[unknowns[row]]); };
   auto const end_of = [&](std::size_t row) { return static_cast<std::size_t>(around.row_ptr[unknowns[row] + 1]); };
   // By row: its place among the vertices, or -1; those of ghosts are at their ranks.
@@ -73,7 +73,7 @@ RankNestedSpaces space_of_order_one(Domain const& mesh, Team& team) {
   result.p.row_ptr.push_back(0);
   for (std::size_t row = 0; row < n; ++row) {
     for (std::size_t e = begin_of(row); e < end_of(row); ++e) {
-      auto const place = mesh.places[static_cast<std::size_t>(around.columns[e])];
+      auto const place = mesh.place(static_cast<std::size_t>(around.columns[e]));
       result.p.columns.push_back(columns[static_cast<std::size_t>(place)]);
       result.p.values.push_back(around.values[e]);
     }

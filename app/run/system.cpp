@@ -242,7 +242,7 @@ OrderOneProvider System::order_one(RunDevice& device) const {
 }
 
 RankNestedProvider System::nested_spaces() const {
-  if (mesh_.is_whole() || !has_nested_spaces(config_, mesh_.whole, plan_.route, mesh_.pieces != nullptr))
+  if (!has_nested_spaces(config_, mesh_.whole, plan_.route, mesh_.is_whole(), mesh_.pieces != nullptr))
     return {};
   return [this] {
     RankNestedSpaces result =

@@ -225,8 +225,8 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
     solver.rows_of_rank = [this, row_numbers] {
       return NumberedRows{matrix().rows(), row_numbers ? row_numbers() : std::vector<std::int64_t>{}};
     };
-    solver.nested_spaces = std::move(nested_spaces);
   }
+  solver.nested_spaces = std::move(nested_spaces);
   double const tolerance = solver.tolerance;
   solver.monitor = [this, tolerance](std::int64_t iteration, double residual) {
     log_.console.progress(iteration, residual, tolerance);

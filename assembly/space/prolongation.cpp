@@ -1,8 +1,11 @@
 #include "assembly/space/prolongation.hpp"
 
+#include "assembly/parallel.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -43,24 +46,73 @@ CsrMatrix prolongation_of_order_one(Space const& space, ReferenceElement const& 
       if (auto& of_dof = place[static_cast<std::size_t>(dofs[i])]; of_dof < 0)
         of_dof = cell * space.n_local + static_cast<std::int64_t>(i);
   }
+  // What hangs depends on larger cells, so that this ends.
+  struct Row {
+    Space const& space;
+    std::vector<std::vector<Weight>> const& weights;
+    std::vector<std::int64_t> const& place;
+    std::vector<std::pair<std::int32_t, double>> entries{};
+    void add(std::int32_t dof, double factor) {
+      std::int64_t const at = place[static_cast<std::size_t>(dof)];
+      if (at < 0)
+        return;
+      std::vector<std::int32_t> dofs(weights.size());
+      space.dofs(at / space.n_local, dofs.data());
+      for (Weight const& weight : weights[static_cast<std::size_t>(at % space.n_local)]) {
+        std::int32_t const vertex = dofs[weight.vertex];
+        if (vertex == dof || space.hanging.size() == 0 || !space.hanging.constrained(vertex))
+          entries.emplace_back(vertex, factor * weight.value);
+        else
+          for (Constraints::Entry const& entry : space.hanging.row(vertex))
+            add(entry.unknown, factor * weight.value * entry.weight);
+      }
+    }
+    void sort_and_add() {
+      std::sort(entries.begin(), entries.end());
+      std::size_t last = 0;
+      for (std::size_t i = 1; i < entries.size(); ++i)
+        if (entries[i].first == entries[last].first)
+          entries[last].second += entries[i].second;
+        else
+          entries[++last] = entries[i];
+      entries.resize(std::min(last + 1, entries.size()));
+    }
+  };
+  struct Rows {
+    std::vector<std::int32_t> columns;
+    std::vector<double> values;
+  };
+  constexpr std::int64_t rows_per_part = 4096;
+  std::vector<Rows> parts(static_cast<std::size_t>(n_parts(space.n_dofs, rows_per_part)));
   CsrMatrix result;
   result.n_rows = space.n_dofs;
   result.n_columns = space.n_dofs;
-  result.row_ptr.push_back(0);
-  std::vector<std::pair<std::int32_t, double>> row;
-  for (std::size_t dof = 0; dof < n; ++dof) {
-    row.clear();
-    if (place[dof] >= 0) {
-      space.dofs(place[dof] / space.n_local, dofs.data());
-      for (Weight const& weight : weights[static_cast<std::size_t>(place[dof] % space.n_local)])
-        row.emplace_back(dofs[weight.vertex], weight.value);
-    }
-    std::sort(row.begin(), row.end());
-    for (auto const& [column, value] : row) {
-      result.columns.push_back(column);
-      result.values.push_back(value);
-    }
-    result.row_ptr.push_back(static_cast<std::int64_t>(result.columns.size()));
+  result.row_ptr.resize(n + 1);
+  result.row_ptr[0] = 0;
+  parallel_for(
+      std::ssize(parts),
+      [&] {
+        return Row{space, weights, place};
+      },
+      [&](Row& row, std::int64_t const i) {
+        Rows& of_part = parts[static_cast<std::size_t>(i)];
+        auto const [begin, end] = part(space.n_dofs, rows_per_part, i);
+        for (std::int64_t dof = begin; dof < end; ++dof) {
+          row.entries.clear();
+          row.add(static_cast<std::int32_t>(dof), 1);
+          row.sort_and_add();
+          for (auto const& [column, value] : row.entries) {
+            of_part.columns.push_back(column);
+            of_part.values.push_back(value);
+          }
+          result.row_ptr[static_cast<std::size_t>(dof) + 1] = std::ssize(row.entries);
+        }
+      });
+  std::partial_sum(result.row_ptr.begin(), result.row_ptr.end(), result.row_ptr.begin());
+  for (Rows& of_part : parts) {
+    result.columns.insert(result.columns.end(), of_part.columns.begin(), of_part.columns.end());
+    result.values.insert(result.values.end(), of_part.values.begin(), of_part.values.end());
+    of_part = {};
   }
   return result;
 }

@@ -414,7 +414,14 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
   }
   rows.rows = RowMap(alone(), rows.matrix->n_rows());
   options.done(context, "CSR");
-  return levels_of_rows<V>(std::move(rows), a, context, host != nullptr ? *host : context, alone(), {}, options);
+  NestedLevels levels;
+  if (options.nested_spaces) {
+    RankNestedSpaces nested = options.nested_spaces();
+    levels.more_steps = std::max(nested.order - 2, 0);
+    levels.spaces = nested_levels(alone(), view_of(*csr()), std::move(nested));
+    options.done(context, "nested spaces");
+  }
+  return levels_of_rows<V>(std::move(rows), a, context, host != nullptr ? *host : context, alone(), std::move(levels), options);
 }
 
 template <class V>
@@ -427,7 +434,7 @@ MultigridHierarchy<V> algebraic_hierarchy(RankMatrix const& a, RankNestedSpaces 
   NestedLevels levels;
   levels.more_steps = std::max(nested.order - 2, 0);
   levels.blocks = std::move(nested.blocks);
-  levels.spaces = nested_levels(a.ranks(), rows, std::move(nested));
+  levels.spaces = nested_levels(a.ranks(), rows.matrix->view(), std::move(nested));
   if (!levels.spaces.empty())
     options.done(context, "nested spaces");
   return levels_of_rows<V>(std::move(rows), nullptr, context, host, a.ranks(), std::move(levels), options);

@@ -92,7 +92,8 @@ struct NestedLevel {
 };
 /// Returns the levels of `nested`, without what follows from unknowns that are coupled to no others in the finest matrix: they go
 /// on alone.
-[[nodiscard]] std::vector<NestedLevel> nested_levels(Communicator& ranks, LevelRows const& finest, RankNestedSpaces nested);
+/// `finest` is in the host's memory.
+[[nodiscard]] std::vector<NestedLevel> nested_levels(Communicator& ranks, CsrView const& finest, RankNestedSpaces nested);
 
 /// Returns these rows as a matrix.
 [[nodiscard]] RankMatrix matrix_of_rows(Context& context, Communicator& ranks, RankRows const& rows);

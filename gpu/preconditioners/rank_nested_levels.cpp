@@ -78,9 +78,9 @@ NestedLevel nested_level(Communicator& ranks, RankNestedSpace const& space, std:
 
 }  // namespace
 
-std::vector<NestedLevel> nested_levels(Communicator& ranks, LevelRows const& finest, RankNestedSpaces nested) {
+std::vector<NestedLevel> nested_levels(Communicator& ranks, CsrView const& finest, RankNestedSpaces nested) {
   std::vector<NestedLevel> result;
-  std::vector<std::uint8_t> alone = are_alone(finest.matrix->view());
+  std::vector<std::uint8_t> alone = are_alone(finest);
   for (RankNestedSpace& space : nested.spaces) {
     result.push_back(nested_level(ranks, space, alone));
     space = {};

@@ -1022,7 +1022,7 @@ private:
                free_on_ranks = shared_lattices && of_rank->local().format() == Format::matrix_free;
     traits.has_lattice_levels = (lattices != nullptr && has_levels(*lattices)) || (shared_lattices && !free_on_ranks);
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
-    bool const lowers = options.ranks.get().is_alone() ? bool(options.order_one)
+    bool const lowers = options.ranks.get().is_alone() ? options.order_one || options.nested_spaces
                         : free_on_ranks                ? options.order_one || options.nested_spaces
                                                        : bool(options.nested_spaces);
     traits.lowered_from = lowers ? std::max(options.element_order, 1) : 0;

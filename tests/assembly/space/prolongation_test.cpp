@@ -1,10 +1,13 @@
 #include "assembly/space/prolongation.hpp"
 
 #include "assembly/discretization.hpp"
+#include "tests/assembly/local_meshes.hpp"
 
 #include <gtest/gtest.h>
+#include <map>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -96,6 +99,47 @@ TEST(ProlongationOfOrderOne, GivesTheMatrixOfOrderOne) {
     for (std::size_t i = 0; i < x.size(); ++i)
       EXPECT_NEAR(result[vertices[i]], expected[i], 1e-13);
   }
+}
+
+/// With hanging nodes, too, functions of order 1 that are continuous are among those of order p.
+TEST(ProlongationOfOrderOne, GivesTheMatrixOfOrderOneWithHangingNodes) {
+  for (int const order : {2, 3})
+    for (unsigned const seed : {1U, 2U}) {
+      ProblemSpec spec = test::by_chance(test::flat_box({2, 3, 2}), order, 3, seed);
+      spec.boundary = {test::on_all_boundaries(BoundaryType::robin, "x")};
+      spec.boundary[0].alpha = "2";
+      spec.coefficient = {{-1, {"1 + x"}}};
+      spec.quadrature = order + 1;
+      Discretization space(spec);
+      spec.order = 1;
+      Discretization of_order_one(spec);
+      CsrMatrix const p = space.prolongation_of_order_one(), fine = space.assemble().matrix,
+                      coarse = of_order_one.assemble().matrix;
+      std::map<std::array<double, 3>, std::size_t> vertices;  // free ones
+      for (std::int64_t row = 0; row < p.n_rows; ++row)
+        if (p.row_ptr[row + 1] - p.row_ptr[row] == 1 && !space.hanging_nodes().constrained(row))
+          vertices[space.point(row)] = static_cast<std::size_t>(row);
+      std::vector<double> x(static_cast<std::size_t>(coarse.n_rows), 0.0), at_vertices(static_cast<std::size_t>(p.n_columns), 0.0);
+      std::vector<std::size_t> vertex_of(x.size());
+      std::size_t n_free = 0;
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (auto const unknown = static_cast<std::int64_t>(i); !of_order_one.hanging_nodes().constrained(unknown)) {
+          vertex_of[i] = vertices.at(of_order_one.point(unknown));
+          at_vertices[vertex_of[i]] = x[i] = std::sin(static_cast<double>(7 * i));
+          ++n_free;
+        }
+      EXPECT_EQ(n_free, vertices.size());
+      EXPECT_LT(n_free, x.size());
+      std::vector<double> u = times(p, at_vertices);
+      for (std::size_t i = 0; i < u.size(); ++i)
+        if (space.hanging_nodes().constrained(static_cast<std::int64_t>(i)))  // rows of their own
+          u[i] = 0;
+      std::vector<double> const result = transposed_times(p, times(fine, u)), expected = times(coarse, x);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (!of_order_one.hanging_nodes().constrained(static_cast<std::int64_t>(i))) {
+          EXPECT_NEAR(result[vertex_of[i]], expected[i], 1e-12);
+        }
+    }
 }
 
 }  // namespace
