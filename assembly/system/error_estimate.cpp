@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace poisson::assembly {
@@ -304,6 +305,77 @@ struct FacesOfCells {
 
 }  // namespace
 
+namespace {
+
+/// What data change a target by, J(u) - J(u_h), beyond the residual that is orthogonal to z_h:
+///   D(z_h) = r(z_h) - r_h(z_h) - int_D (g - u_h) k dz_h/dn,
+/// with the residual r(z) = F(z) - a(u_h, z) by a finer rule, r_h(z) by that of the assembly, and g on Dirichlet boundaries D.
+class ErrorOfData {
+public:
+  ErrorOfData(Space const& space, ReferenceElement const& element, EstimateTables const& tables)
+      : fine_(tables), coarse_(element), volume_(element.volume_points, space, element) {
+    for (auto const& points : element.face_points)
+      faces_.emplace_back(points, space, element);
+  }
+  [[nodiscard]] double of_cell(EstimateCell const& cell, std::span<double const> u, std::span<double const> z) const {
+    return residual(cell, fine_.volume, fine_.rule.weights, u, z) - residual(cell, volume_, coarse_.weights, u, z);
+  }
+  [[nodiscard]] double of_face(EstimateCell const& cell, int face, BoundaryData const& condition, std::span<double const> u,
+                               std::span<double const> z) const {
+    auto const at = static_cast<std::size_t>(face);
+    TablesAt const& fine = fine_.face(face, whole_face);
+    if (condition.is_natural())
+      return natural(cell, fine, face, fine_.rule.face_weights, condition, u, z) -
+             natural(cell, faces_[at], face, coarse_.face_weights, condition, u, z);
+    if (condition.type != BoundaryType::dirichlet)
+      return 0;
+    double sum = 0;
+    for (std::size_t i = 0; i < fine_.rule.face_weights.size(); ++i) {
+      int const q = static_cast<int>(i);
+      auto const place = cell.place(fine, q);
+      double const missing = condition.value.finite(place.x, "the Dirichlet value") - cell.value(fine, q, u);
+      sum -= fine_.rule.face_weights[i] * missing *
+             dot_product(EstimateCell::normal(place, face), cell.k_on_surface(place.x) * cell.gradient(fine, q, place, z));
+    }
+    return sum;
+  }
+
+private:
+  static double residual(EstimateCell const& cell, TablesAt const& tables, std::vector<double> const& weights,
+                         std::span<double const> u, std::span<double const> z) {
+    Function const& source = cell.data.source(cell.material);
+    double sum = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      int const q = static_cast<int>(i);
+      auto const at = cell.place(tables, q);
+      sum += weights[i] * at.determinant *
+             (source.finite(at.x, "the source") * cell.value(tables, q, z) -
+              dot_product(cell.gradient(tables, q, at, z), cell.k_inside(at.x) * cell.gradient(tables, q, at, u)));
+    }
+    return sum;
+  }
+  static double natural(EstimateCell const& cell, TablesAt const& tables, int face, std::vector<double> const& weights,
+                        BoundaryData const& condition, std::span<double const> u, std::span<double const> z) {
+    double sum = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      int const q = static_cast<int>(i);
+      auto const place = cell.place(tables, q);
+      Point3 const normal = EstimateCell::normal(place, face);
+      double const alpha = condition.type == BoundaryType::robin ? condition.alpha.finite(place.x, "alpha") : 0;
+      sum += weights[i] * std::sqrt(dot_product(normal, normal)) * cell.value(tables, q, z) *
+             (condition.value.finite(place.x, "the boundary value") - (alpha == 0 ? 0 : alpha * cell.value(tables, q, u)));
+    }
+    return sum;
+  }
+
+  EstimateTables const& fine_;
+  ReferenceElement const& coarse_;
+  TablesAt volume_;
+  std::vector<TablesAt> faces_;
+};
+
+}  // namespace
+
 ErrorIndicators estimate_error(Space const& space, ReferenceElement const& element, ProblemData const& data, Estimator estimator,
                                std::span<double const> u, std::span<double const> dual, LoadOfEstimate const& of_dual) {
   if (estimator == Estimator::equilibrated) {
@@ -313,7 +385,11 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
   EstimateTables const tables(space, element, std::max(element.order + 2, element.n_gauss()));
   FaceData const faces = evaluate_faces(space, tables, data, u, dual);
   FacesOfCells const of_cells(space);
-  bool const has_dual = !dual.empty(), solves = estimator == Estimator::local_problems || has_dual;
+  bool const has_dual = !dual.empty();
+  std::optional<ErrorOfData> of_data;
+  if (has_dual)
+    of_data.emplace(space, element, tables);
+  bool const solves = estimator == Estimator::local_problems || has_dual;
   auto const m = static_cast<std::size_t>(tables.bubbles.size());
   int const n_points = tables.volume.shape.n_points, n_1d = static_cast<int>(tables.rule.gauss.size());
   auto const n_face_points = static_cast<std::int64_t>(tables.n_face_points());
@@ -423,6 +499,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
       if (solves && has_one_matrix)
         tables.add_products(in_reference(state.places[0], state.k[0], 1), state.a);
       double const h = std::cbrt(volume);
+      double error_of_data = has_dual ? of_data->of_cell(cell, u, dual) : 0;
       double square = h * h / (space.order * space.order * smallest_k) * explicit_square;
       for (auto i = of_cells.offsets[static_cast<std::size_t>(c)]; i < of_cells.offsets[static_cast<std::size_t>(c) + 1]; ++i) {
         auto const [face, side] = of_cells.list[static_cast<std::size_t>(i)];
@@ -444,6 +521,8 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
            ++i) {
         BoundaryFace const& face = space.boundary_faces[static_cast<std::size_t>(i)];
         BoundaryData const& condition = cell.data.boundary_at(face.boundary_id);
+        if (has_dual)
+          error_of_data += of_data->of_face(cell, face.face, condition, u, dual);
         if (condition.type == BoundaryType::dirichlet) {  // the error is known
           TablesAt const& at_face = tables.values_on_faces[static_cast<std::size_t>(face.face)];
           state.on_face.clear();
@@ -522,8 +601,9 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
           square = std::max(solved, 0.0);
         if (has_dual) {
           SmallSolver::forward(state.a, m, state.r_dual);
-          result.signed_[c] = ordered_product(state.r, state.r_dual);
-          result.weights[c] = std::sqrt(std::max(solved, 0.0) * ordered_product(state.r_dual, state.r_dual));
+          result.signed_[c] = ordered_product(state.r, state.r_dual) + error_of_data;
+          result.weights[c] =
+              std::sqrt(std::max(solved, 0.0) * ordered_product(state.r_dual, state.r_dual)) + std::abs(error_of_data);
         }
       }
       result.squares[c] = square;

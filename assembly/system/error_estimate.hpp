@@ -15,7 +15,8 @@ namespace poisson::assembly {
 /// Estimates the error of u (n_dofs values). With `dual`, the solution z of the problem whose load is `of_dual`, also what the
 /// error changes the target J by, which that load is: the sum of the residuals of u times the estimated error of z on each cell, a
 /// form of Becker and Rannacher's dual weighted residuals (Acta Numerica 10 (2001)). Of `Estimator::residual` only squares depend
-/// on the choice; Estimator::equilibrated knows no dual. Jumps of k: the share of a jump that a cell gets goes with its k, so that
+/// on the choice; Estimator::equilibrated knows no dual. What the rule of the assembly misses of the data, and u_h of Dirichlet
+/// values, counts by z as well. Jumps of k: the share of a jump that a cell gets goes with its k, so that
 /// the estimate does not grow with k_1 / k_2. Threaded; the same bits for any number of threads. Preconditions: space.local is
 /// there. Errors: those of boundary_fluxes.
 [[nodiscard]] ErrorIndicators estimate_error(Space const& space, ReferenceElement const& element, ProblemData const& data,

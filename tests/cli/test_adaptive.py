@@ -75,6 +75,30 @@ def test_hanging_nodes_and_jumps_hardly_cost_iterations(poisson, order):
     assert len(iterations) >= 8 and iterations[0] <= 11 and max(iterations) <= iterations[0] + 4, iterations
 
 
+FALLING = "exp(-20*x)"  # falls within a cell of the first mesh
+REST = "{ids: all, type: neumann, value: 0}"
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("target", "data", "exact"), [
+    ("mean", f"boundary: [{{ids: 4, type: dirichlet, value: 0}}, {{ids: 5, type: dirichlet, value: '{FALLING}'}}, {REST}]", 0.025),
+    ("flux.4", f"boundary: [{{ids: 4, type: dirichlet, value: 0}}, {{ids: 5, type: dirichlet, value: '{FALLING}'}}, {REST}]", 0.05),
+    ("flux.0", f"boundary: [{{ids: 0, type: dirichlet, value: 0}}, {{ids: 5, type: neumann, value: 'exp(-20*(1 - x))'}}, {REST}]", 0.05),
+    ("flux.0", f"source: '{FALLING}'\n  boundary: [{{ids: 0, type: dirichlet, value: 0}}, {REST}]", 0.05),
+    ("integral_u", f"source: '{FALLING}'\n  boundary: [{{ids: all, type: robin, alpha: 0.1, value: 0}}]", 0.0833),
+    ("integral_u", "boundary: [{ids: 4, type: robin, alpha: 1, value: 0}, "
+                   f"{{ids: 5, type: robin, alpha: 1, value: '{FALLING}'}}, {REST}]", 0.025),
+])
+def test_targets_see_data_that_the_mesh_does_not_resolve(poisson, target, data, exact, order):
+    record, _ = run(poisson, f"problem:\n  mesh: {{cells: [4, 4, 4], adaptive: {{target: {target}, tolerance: 1%}}}}\n"
+                             f"  element: {{order: {order}}}\n  {data}\n")
+    adaptive = record["adaptive"]
+    assert adaptive["ended"] == "tolerance"
+    for cycle in adaptive["cycles"]:  # "exact" leaves out exp(-20), and of the source with Robin's conditions what is below 0.1 %
+        assert abs(cycle["value"] - exact) <= 2 * cycle["estimate"] + 1e-3 * exact, cycle
+    assert abs(adaptive["cycles"][-1]["value"] - exact) < 0.02 * exact
+
+
 BOUND = """
 problem:
   mesh: {cells: [3, 3, 3], adaptive: {tolerance: 20%, estimator: equilibrated, max_cycles: 8}}
