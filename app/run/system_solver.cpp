@@ -186,6 +186,20 @@ void SystemSolver::record_devices() {
   log_.console.line("    ranks exchange by " + rank_transport(device_.context(), ranks).name());
 }
 
+namespace {
+
+/// Whether u is 0 wherever it is given.
+bool gives_only_zero(assembly::ProblemSpec const& problem) {
+  return std::ranges::all_of(problem.boundary, [&](assembly::BoundaryCondition const& condition) {
+    if (condition.type != assembly::BoundaryType::dirichlet)
+      return true;
+    assembly::Function const value(condition.value, "problem.boundary", problem.names());
+    return value.is_constant() && value({}) == 0;
+  });
+}
+
+}  // namespace
+
 FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOneProvider order_one,
                               RankNestedProvider nested_spaces, RowNumbers row_numbers) {
   if (on_ranks != nullptr)
@@ -208,6 +222,12 @@ FieldPair SystemSolver::solve(Field const& b, bool constant_null_space, OrderOne
     stored_->setup = {};
   if (start != nullptr && start->size() == b.size() && start->context() == &context)
     solver.start = start;
+  solver.levels_tell_error = gives_only_zero(config_.problem);
+  if (solver.to_discretization && !solver.levels_tell_error)
+    log_.warn(
+        "solver.tolerance: discretization follows from coarser levels, which have boundary values of 0 only; others are given "
+        "here, and the tolerance is " +
+        number_text(solver.tolerance));
   solver.constant_null_space = constant_null_space;
   solver.csr = [this] { return matrix().rows().matrix; };
   solver.order_one = std::move(order_one);

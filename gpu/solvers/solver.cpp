@@ -363,6 +363,8 @@ public:
     in_double_.product(1, coarse.data(), 0, product.data());
     double const of_coarse = dot(coarse.data(), product.data());
     start_from(std::move(x));
+    if (!options_.levels_tell_error)
+      return 0;
     // ||u - u_2h||^2 = ||u - u_h||^2 + ||u_h - u_2h||^2 in the energy norm, and with p = 1 the left one is four times the first on
     // the right. In L2, where the order is two, u_2h - u_h is about three times u_h - u.
     double const square = (of_x - 2 * mixed + of_coarse) / 3;

@@ -100,6 +100,9 @@ struct SolverOptions {
   /// The tolerance is chosen from an estimate of the discretisation error, which nested iteration gives. For that A must be of
   /// trilinear elements on a box, and its coarser levels too (multigrid on options.box_nodes, or options.blocks).
   bool to_discretization = false;
+  /// Whether solutions on coarser levels are near that of A. They are not where b has the boundary values of u, which A takes to be
+  /// 0: then nothing is said of the discretisation error, and to_discretization goes to `tolerance`.
+  bool levels_tell_error = true;
   std::int64_t max_iterations = 10000;
   /// The null space of the matrix is spanned by the constant vector (pure Neumann problems): residuals are kept orthogonal to it.
   bool constant_null_space = false;

@@ -57,6 +57,17 @@ def test_the_error_is_that_of_the_discretisation(poisson, n, k, format):
     assert found["solver"]["algebraic_error"] < 0.05 * found["solver"]["discretization_error"]
 
 
+@pytest.mark.parametrize("value", ["1", "100", "10*x"])
+def test_boundary_values_are_not_on_the_levels(poisson, value):
+    """The levels would have the layer of cells at the boundary in which these values fall to 0."""
+    sets = [f'problem.boundary=[{{ids: all, type: dirichlet, value: "{value}"}}]', f'problem.exact="sin(pi*x)*sin(pi*y)*sin(pi*z) + {value}"']
+    exact = run(poisson, 32, "1", "solver.tolerance=1e-12", *sets)
+    found = run(poisson, 32, "1", "solver.initial=nested", "solver.tolerance=discretization", *sets)
+    assert found["errors"]["l2"] == pytest.approx(exact["errors"]["l2"], rel=1e-6) and found["quantities"]["balance"] < 1e-9
+    assert "discretization_error" not in found["solver"] and found["solver"]["tolerance"] <= 1e-12
+    assert any("solver.tolerance: discretization follows from coarser levels" in str(text) for text in found["warnings"])
+
+
 def test_auto_takes_multigrid_for_it(poisson):
     record = run(poisson, 8, "1", "solver.preconditioner=auto", "solver.initial=nested", "solver.tolerance=discretization")
     assert record["solver"]["preconditioner"] == "multigrid" and record["status"] == "converged"
