@@ -17,8 +17,8 @@ namespace poisson::app {
 namespace {
 
 /// A balance worse than this is told, and one worse than the other is no result; times a factor of the tolerance where that is
-/// looser, since it lets residuals through.
-constexpr double told = 1e-6, refused = 1e-3, of_tolerance = 1e3;
+/// looser, since it lets residuals through, up to the last one.
+constexpr double told = 1e-6, refused = 1e-3, of_tolerance = 1e3, most_let_through = 0.02;
 /// Corrections go on until the residuals add up to this share of the flux, times what the tolerance lets through over `told`, and
 /// as long as each leaves less than half of them.
 constexpr double wanted = 1e-10, progress = 0.5;
@@ -28,14 +28,14 @@ constexpr int most_corrections = 40;
 constexpr double tolerance_of_correction = 1e-6;
 
 double limit_of(double bound, double tolerance) {
-  return std::max(bound, of_tolerance * tolerance);
+  return std::max(bound, std::min(of_tolerance * tolerance, most_let_through));
 }
 
 std::string warning_of(Balance const& balance, bool all_given, std::pair<double, double> const& k, SolverOptions const& solver) {
   double const contrast = k.second / k.first;
   std::string const text = (all_given ? "what flows to nodes and from them differs by " : "fluxes and sources differ by ") +
                            number_text(balance.relative) + " of the largest flux" + (all_given ? "" : " (quantities.balance)") +
-                           ": fluxes are right to about that. k spans from " + number_text(k.first) + " to " +
+                           ": fluxes are right to about that at best. k spans from " + number_text(k.first) + " to " +
                            number_text(k.second) + ", a contrast of " + number_text(contrast) + "; ";
   if (contrast > 1e6)
     return text +

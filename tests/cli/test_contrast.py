@@ -102,3 +102,22 @@ def test_a_quantity_of_that_name_is_the_users(poisson):
     poisson.write(SERIES % "10" + 'output: {vtk: {enabled: false}, picture: false, report: false, quantities: {balance: "flux.4 + 7"}}\n')
     poisson("run", "case.yaml", "--output", "out", "--quiet")
     assert poisson.record()["quantities"]["balance"] == pytest.approx(20 / 11 + 7)
+
+
+def test_a_loose_tolerance_does_not_lose_the_flux(poisson):
+    """A residual may be small beside the largest entries while nothing of what flows in comes out."""
+    text = """
+problem:
+  mesh: {cells: [16, 4, 4]}
+  coefficient: "exp(20*x)"
+  boundary: [{ids: 0, type: dirichlet, value: 0}, {ids: 1, type: dirichlet, value: 1}, {ids: all, type: neumann, value: 0}]
+solver: {tolerance: TOLERANCE}
+output: {vtk: {enabled: false}, picture: false, report: false}
+"""
+    fluxes = []
+    for tolerance in ("1e-3", "1e-12"):
+        poisson("run", poisson.write(text.replace("TOLERANCE", tolerance)), "--output", "out", "--overwrite", "--quiet")
+        found = poisson.record()["quantities"]
+        assert found["balance"] < 0.02
+        fluxes.append(found["boundaries"]["1"]["flux"] if "boundaries" in found else found["flux.1"])
+    assert abs(fluxes[0] - fluxes[1]) < 0.02 * abs(fluxes[1])
