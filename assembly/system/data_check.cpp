@@ -19,6 +19,11 @@ constexpr std::int64_t most_points_looked_at = 1 << 24;
 constexpr std::int64_t cells_of_a_part = 256;
 /// Parts of a face, per direction, for a finer integral of what jumps in it.
 constexpr int parts_of_face = 32;
+/// The same for an integral of what is smooth, on so many faces.
+constexpr int parts_of_sampled_face = 8;
+constexpr std::int64_t most_sampled_faces = 2048;
+/// Shares of the size from which on a mesh is too coarse for a boundary value: of the whole integral, and of those of faces.
+constexpr double told_of_integral = 0.1, told_of_faces = 1. / 3;
 
 /// Whether two values differ by more than a factor of two, or in sign.
 bool differ(double a, double b) {
@@ -293,15 +298,15 @@ void check_cells(Space const& space, ReferenceElement const& element, ProblemDat
 }
 
 /// Points in the middle of equal parts of a face, x fastest in its two directions.
-std::vector<Point3> middles_of_face(int face) {
+std::vector<Point3> middles_of_face(int face, int parts) {
   std::vector<Point3> points;
   std::size_t const d = static_cast<std::size_t>(face) / 2;
-  for (int j = 0; j < parts_of_face; ++j)
-    for (int i = 0; i < parts_of_face; ++i) {
+  for (int j = 0; j < parts; ++j)
+    for (int i = 0; i < parts; ++i) {
       Point3& x = points.emplace_back();
       x[d] = face % 2;
-      x[(d + 1) % 3] = (i + 0.5) / parts_of_face;
-      x[(d + 2) % 3] = (j + 0.5) / parts_of_face;
+      x[(d + 1) % 3] = (i + 0.5) / parts;
+      x[(d + 2) % 3] = (j + 0.5) / parts;
     }
   return points;
 }
@@ -324,7 +329,7 @@ void for_faces_with_conditions(Space const& space, ProblemData const& data, Acti
 
 void check_faces(Space const& space, ReferenceElement const& element, ProblemData const& data, DataFindings& found) {
   auto const& map_nodes = geometry_nodes_1d(space, element);
-  std::array<PointTables, 6> gauss, fine;
+  std::array<PointTables, 6> gauss, fine, sampled;
   for (int face = 0; face < 6; ++face)
     gauss[face] = tabulate(map_nodes, element.face_points[face]);
   std::array<std::vector<int>, 6> nodes;
@@ -333,6 +338,8 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
   CellPoints cell(space, data);
   DataFindings::Ranges& ranges = found.ranges;
   std::vector<bool> jump, done(data.boundary.size(), false);
+  std::vector<std::int64_t> n_faces(data.boundary.size(), 0);
+  std::int64_t const one_of = std::ssize(space.boundary_faces) / most_sampled_faces + 1;
   for (BoundaryData const& condition : data.boundary)
     jump.push_back(condition.value.can_jump());
   for_faces_with_conditions(space, data, [&](BoundaryFace const& face, std::size_t entry) {
@@ -377,11 +384,29 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
       add_inflow(g);
       integral += element.face_weights[q] * cell.area(gauss[face.face], face.face, q) * g;
     }
+    if (!here && n_faces[entry]++ % one_of == 0) {
+      PointTables& table = sampled[face.face];
+      if (table.n_points == 0)
+        table = tabulate(map_nodes, middles_of_face(face.face, parts_of_sampled_face));
+      cell.place(table);
+      double sum = 0, size = 0;
+      for (std::size_t q = 0; q < cell.x.size(); ++q) {
+        double const g = cell.area(table, face.face, q) * condition.value(cell.x[q]) / table.n_points;
+        sum += g;
+        size += std::abs(g);
+      }
+      if (std::isfinite(sum)) {
+        jumps.sampled += integral;
+        jumps.sampled_finer += sum;
+        jumps.sampled_size += size;
+        jumps.sampled_difference += std::abs(sum - integral);
+      }
+    }
     double finer = integral;
     if (here) {
       PointTables& table = fine[face.face];
       if (table.n_points == 0)
-        table = tabulate(map_nodes, middles_of_face(face.face));
+        table = tabulate(map_nodes, middles_of_face(face.face, parts_of_face));
       cell.place(table);
       finer = 0;
       for (std::size_t q = 0; q < cell.x.size(); ++q)
@@ -500,6 +525,10 @@ void DataFindings::add(DataFindings const& part) {
     jumps[i].integral += part.jumps[i].integral;
     jumps[i].finer += part.jumps[i].finer;
     jumps[i].dirichlet = std::max(jumps[i].dirichlet, part.jumps[i].dirichlet);
+    jumps[i].sampled += part.jumps[i].sampled;
+    jumps[i].sampled_finer += part.jumps[i].sampled_finer;
+    jumps[i].sampled_size += part.jumps[i].sampled_size;
+    jumps[i].sampled_difference += part.jumps[i].sampled_difference;
   }
   ranges.dirichlet_low = std::min(ranges.dirichlet_low, part.ranges.dirichlet_low);
   ranges.dirichlet_high = std::max(ranges.dirichlet_high, part.ranges.dirichlet_high);
@@ -537,6 +566,13 @@ std::vector<std::pair<std::string, std::string>> DataFindings::warnings(std::siz
                                               remedy + ", or give the integral by problem.source_total");
   for (std::size_t i = 2; i < std::min(jumps.size(), n_conditions + 2); ++i) {
     Jumps const& of = jumps[i];
+    if (double const difference = std::abs(of.sampled - of.sampled_finer);
+        of.count == 0 &&
+        (difference > told_of_integral * of.sampled_size || of.sampled_difference > told_of_faces * of.sampled_size))
+      result.emplace_back("problem.boundary[" + std::to_string(i - 2) + "].value",
+                          "the mesh is too coarse for this value: over a sample of its faces its integral is " +
+                              number(of.sampled) + " by the quadrature of the assembly and about " + number(of.sampled_finer) +
+                              " by a finer one; take more cells where it is large" + remedy);
     if (!(of.count > 0))
       continue;
     std::string const first = "the value jumps by more than a factor of 2 inside of " + cells(of.count, "boundary face") +

@@ -23,6 +23,9 @@ struct DataFindings {
     std::array<double, 3> where{};   ///< in one of them
     double integral = 0, finer = 0;  ///< of a Neumann or Robin value over its boundary: as assembled, and by a finer quadrature
     std::int32_t dirichlet = 0;      ///< of a Dirichlet value
+    /// Of a Neumann or Robin value that is not constant, over a sample of the faces: as assembled, and by many points; the integral
+    /// of its size, and the sum of the differences on faces.
+    double sampled = 0, sampled_finer = 0, sampled_size = 0, sampled_difference = 0;
   };
   /// Least and largest values.
   struct Ranges {

@@ -254,3 +254,24 @@ def test_sources_beside_a_box(poisson, ranks):
     assert record["quantities"]["flux.4"] == pytest.approx(1, rel=1e-10)
     (told,) = warnings_on(record, "problem.point_sources[0].at")
     assert "by 0.0001;" in told
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize(("value", "is_told"), [
+    ("exp(-((x - 0.5)^2 + (y - 0.5)^2)/2e-4)", True), ("exp(-((x - 0.5)^2 + (y - 0.5)^2)/1e-3)", True),
+    ("exp(-((x - 0.5)^2 + (y - 0.5)^2)/1e-2)", False), ("x < 0.05 && y < 0.05 ? 100 : 0", True), ("sin(20*x)*y", False), ("exp(-3*x)", False)])
+@pytest.mark.parametrize("condition", ["neumann", "robin"])
+def test_a_mesh_that_is_too_coarse_for_a_boundary_value_is_told(poisson, value, is_told, condition, ranks):
+    """Gauss points miss a narrow peak, or take it for a wide one."""
+    record = run(poisson, f"""
+output: {{picture: false, report: false, vtk: {{enabled: false}}}}
+problem:
+  mesh: {{cells: [8, 8, 8]}}
+  boundary:
+    - {{ids: [4], type: dirichlet, value: 0}}
+    - {{ids: [5], type: {condition}, {"alpha: 1, " if condition == "robin" else ""}value: "{value}"}}
+    - {{ids: all, type: neumann, value: 0}}
+""", ranks=ranks)
+    told = warnings_on(record, "problem.boundary[1].value")
+    assert len(told) == is_told
+    assert all("too coarse for this value" in w or "?" in value and "the value jumps" in w for w in told)
