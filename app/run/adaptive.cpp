@@ -176,6 +176,10 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_energy_norm(Solved const& so
   result.marks.assign(found.squares.begin(), found.squares.end());
   result.guaranteed = found.is_bound;
   result.why_not = found.why_no_bound;
+  if (result.guaranteed && !solved.system.source_warning().empty()) {  // what no point has seen is in no bound
+    result.guaranteed = false;
+    result.why_not = "the mesh is too coarse for the source";
+  }
   result.estimate = std::sqrt(std::accumulate(result.marks.begin(), result.marks.end(), 0.0));
   for (double const square : result.marks)
     result.of_cells.push_back(std::sqrt(square));

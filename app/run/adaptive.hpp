@@ -50,7 +50,7 @@ public:
   /// What it takes to judge a solution. `table` makes the quantities.
   struct Solved {
     Domain const& mesh;
-    System const& system;
+    System& system;
     SystemSolver& solver;
     SolutionValues const& u;
     std::function<QuantityTable()> table;

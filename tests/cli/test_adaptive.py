@@ -124,6 +124,7 @@ def test_a_bound_is_told_as_one(poisson):
 
 @pytest.mark.parametrize("sets, why", [(("problem.coefficient=1 + x",), "k varies inside cells"),
                                        (("problem.source='x < 0.4 ? 1 : 2'",), "the source may jump inside cells"),
+                                       (("problem.source='exp(-1000*x)'",), "the mesh is too coarse for the source"),
                                        (("problem.mesh.generator=hyper_ball",), "some cells are no parallelepipeds")])
 def test_why_an_estimate_is_no_bound(poisson, sets, why):
     text = BOUND
