@@ -2,11 +2,13 @@
 
 #include "app/config/schema.hpp"
 #include "assembly/image/image_file.hpp"
+#include "assembly/system/problem_data.hpp"
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -45,6 +47,15 @@ assembly::ProblemSpec problem_of(RunConfig const& config) {
     problem.fields[field.name] = output::open_point_field(field.file, field.array, field.interpolation, field.step);
   });
   return problem;
+}
+
+std::optional<double> constant_value(assembly::ProblemSpec const& problem, std::string const& expression) {
+  try {
+    assembly::Function const function(expression, "problem", problem.names());
+    return function.is_constant() ? std::optional(function({})) : std::nullopt;
+  } catch (InputError const&) {  // the specification does not know the functions from files
+    return std::nullopt;
+  }
 }
 
 }  // namespace poisson::app

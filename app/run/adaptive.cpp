@@ -1,11 +1,12 @@
 #include "app/run/adaptive.hpp"
 
+#include "app/config/problem.hpp"
 #include "app/io/console.hpp"
 #include "app/run/run_device.hpp"
 #include "assembly/space/space.hpp"
 #include "assembly/system/error_estimate.hpp"
 #include "assembly/system/integrals.hpp"
-#include "assembly/system/problem_data.hpp"
+
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
@@ -58,10 +59,7 @@ std::set<unsigned> boundary_of(std::string const& target, assembly::MeshSummary 
 /// orthogonal where one value is given wherever u is given, and where nothing but given u makes it vary. Precondition: the
 /// expressions are right, as they are where a mesh was made.
 bool has_energies_of_errors(assembly::ProblemSpec const& spec) {
-  auto const constant = [&](std::string const& text) -> std::optional<double> {
-    assembly::Function const function(text, "problem", spec.names());
-    return function.is_constant() ? std::optional(function({})) : std::nullopt;
-  };
+  auto const constant = [&](std::string const& text) { return constant_value(spec, text); };
   auto const is_zero = [&](std::string const& text) { return constant(text) == 0.0; };
   auto const are_zero = [&](auto const& list) {
     return std::ranges::all_of(list, [&](auto const& entry) { return is_zero(entry.second); });

@@ -1,5 +1,6 @@
 #include "app/run/system_solver.hpp"
 
+#include "app/config/problem.hpp"
 #include "app/plan/format_choice.hpp"
 #include "app/run/balance.hpp"
 #include "app/run/solves_on_ranks.hpp"
@@ -191,10 +192,7 @@ namespace {
 /// Whether u is 0 wherever it is given.
 bool gives_only_zero(assembly::ProblemSpec const& problem) {
   return std::ranges::all_of(problem.boundary, [&](assembly::BoundaryCondition const& condition) {
-    if (condition.type != assembly::BoundaryType::dirichlet)
-      return true;
-    assembly::Function const value(condition.value, "problem.boundary", problem.names());
-    return value.is_constant() && value({}) == 0;
+    return condition.type != assembly::BoundaryType::dirichlet || constant_value(problem, condition.value) == 0.0;
   });
 }
 

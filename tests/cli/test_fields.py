@@ -42,6 +42,17 @@ def test_a_table_on_a_grid_is_interpolated_trilinearly(poisson, header, separato
     assert poisson.record()["quantities"]["probe.p"] == pytest.approx(EXPECTED, abs=1e-10)
 
 
+def test_boundary_values_from_a_table_in_adaptive_runs_and_with_tolerances_from_levels(poisson):
+    """Both ask which boundary values are constant."""
+    poisson.write(table(GRID), "edge.csv")
+    text = LINEAR.replace("FIELD", "file: edge.csv")
+    run(poisson, text, "problem.mesh.adaptive={tolerance: 1e-14, max_cycles: 5}", "problem.source=x*y")
+    assert len(poisson.record()["adaptive"]["cycles"]) == 5
+    run(poisson, text, "solver.initial=nested", "solver.tolerance=discretization")
+    assert any("discretization follows from coarser levels" in w for w in poisson.record()["warnings"])
+    assert poisson.record()["quantities"]["probe.p"] == pytest.approx(EXPECTED, abs=1e-10)
+
+
 def test_points_in_no_order_are_fitted_by_planes(poisson):
     """Moving least squares hold a linear function, whatever the points."""
     points = np.random.default_rng(1).random((200, 3))
