@@ -35,7 +35,7 @@ struct Mesh : MeshNames {
   bool is_refined_locally = false;
   std::size_t local_cycles = 0;  ///< how many cycles of local refinement were done
   int lowest_level = 0;          ///< of a cell of a mesh that is refined locally
-  CellOrigins origins;  ///< of a mesh that was refined locally: of its active cells, from the mesh one cycle before
+  CellOrigins origins;           ///< of a mesh that was refined locally: of its active cells, from the mesh one cycle before
 };
 
 /// The mesh before the refinements of the specification. A box may have several levels all the same; its active cells are those of
@@ -54,8 +54,9 @@ void triangulate(Mesh& mesh);
 /// own (curved_cells); there is a triangulation then. Errors: those of make_mesh.
 void refine_mesh(Mesh& mesh, MeshSpec const& spec);
 
-/// Refines a mesh locally, whose global refinements are done, by the cycles that it has not had yet. Errors: InputError where the mesh has something that this does not
-/// know yet; EnvironmentError when the triangulation will not fit in memory; Interrupted between cycles.
+/// Refines a mesh locally, whose global refinements are done, by the cycles that it has not had yet. Errors: InputError where the
+/// mesh has something that this does not know yet; EnvironmentError when the triangulation will not fit in memory; Interrupted
+/// between cycles.
 void refine_locally(Mesh& mesh, LocalRefinement const& refinement);
 
 /// Makes the refined mesh. Errors: those of make_coarse_mesh and check_index_range; EnvironmentError when the triangulation will
