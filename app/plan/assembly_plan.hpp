@@ -88,8 +88,8 @@ struct AssemblyPlan {
 /// Whether the unknowns are the nodes of a box of order 1, of which ranks have blocks, and its entries those of neighbours.
 [[nodiscard]] bool has_blocks(RunConfig const& config);
 
-/// Whether multigrid on several ranks makes levels from rows by spaces in each other (RankNestedSpaces). `has_pieces`: every rank
-/// has pieces of lattices.
+/// Whether multigrid makes levels from rows by spaces in each other (RankNestedSpaces): on several ranks, and on one that has the
+/// whole mesh (`is_whole`) where nodes hang. `has_pieces`: every rank has pieces of lattices.
 [[nodiscard]] bool has_nested_spaces(RunConfig const& config, assembly::MeshSummary const& mesh, Route route, bool is_whole,
                                      bool has_pieces);
 

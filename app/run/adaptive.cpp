@@ -6,7 +6,6 @@
 #include "assembly/space/space.hpp"
 #include "assembly/system/error_estimate.hpp"
 #include "assembly/system/integrals.hpp"
-
 #include "gpu/core/error.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "assembly/space/prolongation.hpp"
 
 #include "assembly/parallel.hpp"
+#include "gpu/core/csr_entries.hpp"
 
 #include <algorithm>
 #include <array>
@@ -67,16 +68,6 @@ CsrMatrix prolongation_of_order_one(Space const& space, ReferenceElement const& 
             add(entry.unknown, factor * weight.value * entry.weight);
       }
     }
-    void sort_and_add() {
-      std::sort(entries.begin(), entries.end());
-      std::size_t last = 0;
-      for (std::size_t i = 1; i < entries.size(); ++i)
-        if (entries[i].first == entries[last].first)
-          entries[last].second += entries[i].second;
-        else
-          entries[++last] = entries[i];
-      entries.resize(std::min(last + 1, entries.size()));
-    }
   };
   struct Rows {
     std::vector<std::int32_t> columns;
@@ -100,7 +91,7 @@ CsrMatrix prolongation_of_order_one(Space const& space, ReferenceElement const& 
         for (std::int64_t dof = begin; dof < end; ++dof) {
           row.entries.clear();
           row.add(static_cast<std::int32_t>(dof), 1);
-          row.sort_and_add();
+          sort_and_add(row.entries);
           for (auto const& [column, value] : row.entries) {
             of_part.columns.push_back(column);
             of_part.values.push_back(value);

@@ -300,6 +300,14 @@ struct NestedLevels {
   int more_steps = 0;                          ///< of the smoother on the finest level
 };
 
+NestedLevels levels_of_spaces(Communicator& ranks, CsrView const& finest, RankNestedSpaces nested) {
+  NestedLevels result;
+  result.more_steps = std::max(nested.order - 2, 0);
+  result.blocks = std::move(nested.blocks);
+  result.spaces = nested_levels(ranks, finest, std::move(nested));
+  return result;
+}
+
 /// Makes the levels of `rows`. `a`: null, or the matrix of the finest level. `host`: a context of the cpu. Collective.
 template <class V>
 MultigridHierarchy<V> levels_of_rows(LevelRows rows, Matrix const* a, Context& context, Context& host, Communicator& ranks,
@@ -416,9 +424,7 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
   options.done(context, "CSR");
   NestedLevels levels;
   if (options.nested_spaces) {
-    RankNestedSpaces nested = options.nested_spaces();
-    levels.more_steps = std::max(nested.order - 2, 0);
-    levels.spaces = nested_levels(alone(), view_of(*csr()), std::move(nested));
+    levels = levels_of_spaces(alone(), view_of(*csr()), options.nested_spaces());
     options.done(context, "nested spaces");
   }
   return levels_of_rows<V>(std::move(rows), a, context, host != nullptr ? *host : context, alone(), std::move(levels), options);
@@ -431,10 +437,7 @@ MultigridHierarchy<V> algebraic_hierarchy(RankMatrix const& a, RankNestedSpaces 
   Context& host = own_host != nullptr ? *own_host : context;
   LevelRows rows = finest_rows(a, host);
   options.done(context, "CSR");
-  NestedLevels levels;
-  levels.more_steps = std::max(nested.order - 2, 0);
-  levels.blocks = std::move(nested.blocks);
-  levels.spaces = nested_levels(a.ranks(), rows.matrix->view(), std::move(nested));
+  NestedLevels levels = levels_of_spaces(a.ranks(), rows.matrix->view(), std::move(nested));
   if (!levels.spaces.empty())
     options.done(context, "nested spaces");
   return levels_of_rows<V>(std::move(rows), nullptr, context, host, a.ranks(), std::move(levels), options);

@@ -91,8 +91,7 @@ struct NestedLevel {
   RowMap of_p;
 };
 /// Returns the levels of `nested`, without what follows from unknowns that are coupled to no others in the finest matrix: they go
-/// on alone.
-/// `finest` is in the host's memory.
+/// on alone. `finest` is in the host's memory.
 [[nodiscard]] std::vector<NestedLevel> nested_levels(Communicator& ranks, CsrView const& finest, RankNestedSpaces nested);
 
 /// Returns these rows as a matrix.

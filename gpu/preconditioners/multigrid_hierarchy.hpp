@@ -184,7 +184,8 @@ template <class V>
 /// quarter of the strongest coupling of one of the two) form aggregates, of one unknown and its neighbours. P interpolates
 /// constants on them, smoothed by one damped Jacobi step with the matrix without its weak couplings. The setup runs on the
 /// context's backend (kernels/aggregation.hpp), that of small levels on the host. `a` in the backend's memory is the finest matrix
-/// where its entries are in V; else a copy of csr() is. `csr` is called unless `a` is in CSR, or on a device has Matrix::as_csr.
+/// where its entries are in V; else a copy of csr() is. `csr` is called unless `a` is in CSR, or on a device has Matrix::as_csr,
+/// and with options.nested_spaces, whose levels come first, by P^T A P.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& csr, Context& context,
                                                         PreconditionerOptions const& options);

@@ -133,7 +133,7 @@ struct PreconditionerOptions {
   std::shared_ptr<RankBlocks const> blocks{};  ///< the same where several ranks share the matrix: who has which nodes
   OrderOneProvider order_one{};                ///< empty where there is no such problem
   NumberedRowsProvider rows_of_rank{};         ///< in place of `csr` where several ranks share the matrix
-  RankNestedProvider nested_spaces{};          ///< what follows where several ranks share the matrix; on all of them or on none
+  RankNestedProvider nested_spaces{};  ///< levels that go before aggregation; on all ranks that share the matrix, or on none
   MultigridOptions multigrid{};
   bool constant_null_space = false;  ///< the null space of the matrix is spanned by the constant vector
   /// `direct` is to be made where it takes a second or so, and multigrid by aggregation where its coarsest matrix is small:

@@ -231,7 +231,7 @@ struct ExpectedSystem {
   std::int64_t n_lattice_nodes = 0;            ///< of half_cds on lattices: nodes of all of them, with copies on rims; else 0
   std::int64_t lattice_cells = 0;              ///< and their cells a side
   ExpectedOrderOne order_one{};
-  int nested_from = 0;  ///< order of the elements where ranks have nested spaces (SolverOptions::nested_spaces); else 0
+  int nested_from = 0;  ///< order of the elements where there are nested spaces (SolverOptions::nested_spaces); else 0
 };
 
 /// Bytes that `solve` takes besides the operator, b and x at its peak: while the preconditioner is made, or while it iterates. With
