@@ -13,6 +13,9 @@
 
 namespace poisson::app {
 
+/// Variables that a process has beside those here, or in place of them.
+using ProcessEnvironment = std::vector<std::pair<std::string, std::string>>;
+
 /// How a task of a Worker ended.
 struct TaskEnd {
   int code = 0;          ///< its exit code
@@ -26,7 +29,7 @@ struct TaskEnd {
 class Worker {
 public:
   struct Work {
-    std::vector<std::pair<std::string, std::string>> environment{};  ///< variables beside those here, or in place of them
+    ProcessEnvironment environment{};
     std::function<int(std::size_t)> task;  ///< does the task with this number; returns its exit code, and does not throw
     std::function<bool(int)> goes_on;      ///< whether the process does another task after one with this exit code
   };

@@ -28,18 +28,18 @@ namespace {
 class CaseWorkers {
 public:
   CaseWorkers(std::vector<SweepCase>& cases, WaitingCases& waiting, Configuration const& configuration, SweepOptions const& options,
-              std::vector<std::string> const& devices, Console& console)
+              Jobs const& jobs, Console& console)
       : cases_(cases),
         waiting_(waiting),
         configuration_(configuration),
         options_(options),
-        devices_(devices),
+        jobs_(jobs),
         console_(console),
         root_(configuration.config().output.directory),
         time_limit_(configuration.config().sweep.time_limit),
         pace_(cases) {}
 
-  void run(int n_jobs);
+  void run();
 
 private:
   /// A process, and the case that it runs.
@@ -78,7 +78,7 @@ private:
   WaitingCases& waiting_;
   Configuration const& configuration_;
   SweepOptions const& options_;
-  std::vector<std::string> const& devices_;
+  Jobs const& jobs_;
   Console& console_;
   fs::path root_;
   std::optional<double> time_limit_;
@@ -88,8 +88,9 @@ private:
 
 Worker::Work CaseWorkers::work_of(std::size_t place) const {
   Worker::Work work;
-  if (!devices_.empty())
-    work.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices_[place % devices_.size()]);
+  work.environment = jobs_.environment;
+  if (!jobs_.devices.empty())
+    work.environment.emplace_back("CUDA_VISIBLE_DEVICES", jobs_.devices[place % jobs_.devices.size()]);
   work.task = [this, kept = std::make_shared<Kept>(), sync = std::make_shared<CaseSync>(root_ / cases_folder)](std::size_t number) {
     output::sync_each_file(false);
     SweepCase const& c = cases_[number];
@@ -208,8 +209,8 @@ void CaseWorkers::begin_next(std::vector<Job>& jobs) {
       begin(jobs[place], place);
 }
 
-void CaseWorkers::run(int n_jobs) {
-  std::vector<Job> jobs(static_cast<std::size_t>(n_jobs));
+void CaseWorkers::run() {
+  std::vector<Job> jobs(static_cast<std::size_t>(jobs_.count));
   bool interrupted = false;
   CasesToDisk to_disk(root_ / cases_folder);
   while (true) {
@@ -249,8 +250,8 @@ void CaseWorkers::run(int n_jobs) {
 }  // namespace
 
 void run_cases(std::vector<SweepCase>& cases, WaitingCases& waiting, Configuration const& configuration,
-               SweepOptions const& options, int jobs, std::vector<std::string> const& devices, Console& console) {
-  CaseWorkers(cases, waiting, configuration, options, devices, console).run(jobs);
+               SweepOptions const& options, Jobs const& jobs, Console& console) {
+  CaseWorkers(cases, waiting, configuration, options, jobs, console).run();
 }
 
 }  // namespace poisson::app

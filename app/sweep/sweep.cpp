@@ -9,6 +9,7 @@
 #include "app/sweep/case_workers.hpp"
 #include "app/sweep/greedy_sweep.hpp"
 #include "app/sweep/mesh_convergence.hpp"
+#include "app/sweep/multi_process_service.hpp"
 #include "app/sweep/sweep_summary.hpp"
 #include "app/sweep/waiting_cases.hpp"
 #include "gpu/core/threads.hpp"
@@ -25,6 +26,8 @@
 #include <filesystem>
 #include <future>
 #include <iostream>
+#include <memory>
+#include <optional>
 #include <sstream>
 #include <system_error>
 
@@ -209,17 +212,34 @@ ExitCode summarize(std::vector<SweepCase> const& cases, RunConfig const& config,
   return static_cast<ExitCode>(code);
 }
 
+bool asks_for_cpu(std::vector<SweepCase> const& cases) {
+  return std::all_of(cases.begin(), cases.end(),
+                     [](SweepCase const& c) { return !c.configuration || c.configuration->config().backend == Backend::cpu; });
+}
+
 /// The devices that --gpus shares out; none without it. Takes no memory of any.
 std::vector<std::string> devices_of(SweepOptions const& options, std::vector<SweepCase> const& cases) {
   if (options.gpus.empty())
     return {};
-  if (std::all_of(cases.begin(), cases.end(),
-                  [](SweepCase const& c) { return !c.configuration || c.configuration->config().backend == Backend::cpu; }))
+  if (asks_for_cpu(cases))
     throw InputError("backend", "is cpu, where --gpus has nothing to share out; leave --gpus out, or take backend auto or cuda");
   int const present = counted_by_child(cuda_device_count);  // a process that has used CUDA cannot start those of the cases
   if (present == 0)
     throw EnvironmentError("--gpus: " + why_no_cuda());
   return devices_for_cases(options.gpus, present, std::getenv("CUDA_VISIBLE_DEVICES"));
+}
+
+/// What lets jobs share devices, where there are fewer of these; else null.
+std::unique_ptr<MultiProcessService> service_for(std::vector<SweepCase> const& cases, int jobs, std::size_t devices,
+                                                 Console& console) {
+  if (static_cast<std::size_t>(jobs) <= std::max<std::size_t>(devices, 1) || asks_for_cpu(cases))
+    return nullptr;
+  auto service = std::make_unique<MultiProcessService>(cuda_device_count);
+  if (!service->obstacle().empty() && counted_by_child(cuda_device_count) > 0)
+    console.warning("jobs that share a device have it by turns, and are no faster than one: NVIDIA's Multi-Process Service cannot "
+                    "be used: " +
+                    service->obstacle());
+  return service;
 }
 
 }  // namespace
@@ -310,7 +330,9 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
   static_cast<void>(cpu_description());
   std::exception_ptr failure;
   try {
-    run_cases(cases, waiting, configuration, options, jobs, devices, console);
+    auto const service = service_for(cases, jobs, devices.size(), console);
+    run_cases(cases, waiting, configuration, options, {jobs, devices, service ? service->environment() : ProcessEnvironment{}},
+              console);
     if (greedy)
       greedy->predict();
   } catch (std::exception const&) {
