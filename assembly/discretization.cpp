@@ -1163,8 +1163,8 @@ DataFindings Discretization::data_findings() const {
   return check_data(impl_->space, impl_->element, impl_->data);
 }
 
-void Discretization::add_dirichlet_findings(std::function<bool(std::int64_t unknown)> const& counts, DataFindings& found) const {
-  check_dirichlet(impl_->space, impl_->element, impl_->data, counts, found);
+void Discretization::add_findings_at_nodes(std::function<bool(std::int64_t unknown)> const& counts, DataFindings& found) const {
+  check_nodes(impl_->space, impl_->element, impl_->data, counts, found);
 }
 
 std::vector<std::vector<double>> Discretization::line_cuts() const {

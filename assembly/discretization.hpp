@@ -217,8 +217,8 @@ public:
   [[nodiscard]] SourceFindings source_findings(double absolute, SourceLines const& lines) const;
   /// What the data are like at the Gauss points, by the host: see check_data.
   [[nodiscard]] DataFindings data_findings() const;
-  /// See check_dirichlet.
-  void add_dirichlet_findings(std::function<bool(std::int64_t unknown)> const& counts, DataFindings& found) const;
+  /// See check_nodes.
+  void add_findings_at_nodes(std::function<bool(std::int64_t unknown)> const& counts, DataFindings& found) const;
   /// Tells for each line source the t in [0, 1] where it goes from one cell to another, ascending, as far as this part of a mesh
   /// knows them.
   [[nodiscard]] std::vector<std::vector<double>> line_cuts() const;

@@ -229,9 +229,10 @@ assembly::DataFindings data_of(Domain const& mesh, Team& team, RunConfig const& 
         part.ranges = of_rank;
         at_rows.add(part);
       }
-      mesh.around->add_dirichlet_findings([&](std::int64_t unknown) { return mesh.has_row(static_cast<std::size_t>(unknown)); },
-                                          at_rows);
+      mesh.around->add_findings_at_nodes([&](std::int64_t unknown) { return mesh.has_row(static_cast<std::size_t>(unknown)); },
+                                         at_rows);
       mine.meeting = at_rows.meeting;
+      mine.robin_meeting = at_rows.robin_meeting;
       mine.sources = at_rows.sources;
     }
     mine.sources.resize(n_sources);
@@ -239,7 +240,7 @@ assembly::DataFindings data_of(Domain const& mesh, Team& team, RunConfig const& 
   auto const sizes = gather(ranks, static_cast<std::int64_t>(mine.jumps.size()));
   auto const jumps = gather_lists(ranks, mine.jumps);
   auto const sources = gather_lists(ranks, mine.sources);
-  auto const meetings = gather(ranks, mine.meeting);
+  auto const meetings = gather(ranks, mine.meeting), robin_meetings = gather(ranks, mine.robin_meeting);
   auto next_jump = jumps.begin();
   auto next_source = sources.begin();
   for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
@@ -250,6 +251,7 @@ assembly::DataFindings data_of(Domain const& mesh, Team& team, RunConfig const& 
     next_source += static_cast<std::ptrdiff_t>(n_sources);
     part.ranges = ranges[rank];
     part.meeting = meetings[rank];
+    part.robin_meeting = robin_meetings[rank];
     all.add(part);
   }
   return all;

@@ -161,20 +161,20 @@ void add_parts(assembly::MeshSummary const& mesh, assembly::Quantities const& of
 }  // namespace
 
 Balance balance_of(assembly::Quantities const& quantities, double integral_f, double tolerance) {
-  double sum = -integral_f, range = quantities.max - quantities.min;
-  Balance result;
-  result.scale = std::abs(integral_f);
+  double sum = -integral_f, range = quantities.max - quantities.min, largest_flux = 0;
   for (auto const& [id, boundary] : quantities.boundaries) {
     sum += boundary.flux;
-    result.scale = std::max(result.scale, std::abs(boundary.flux));
+    largest_flux = std::max(largest_flux, std::abs(boundary.flux));
   }
-  // Where u is constant on each part of the mesh, fluxes are rounding, and the energy is the square of it.
-  double const through = range > 0 ? 2 * quantities.energy / range : 0;
-  bool const flows = through > 1e-12 * result.scale;
-  result.scale = std::max(result.scale, through);
-  result.relative = result.scale > 0 ? std::abs(sum) / result.scale : 0;
+  // Where u is constant to its last digits, its gradient is rounding; so are fluxes, unless there are sources.
   double const largest = std::max(std::abs(quantities.max), std::abs(quantities.min));
-  result.judged = flows && range > std::max(1e-12, 10 * tolerance) * largest;
+  double const through = range > std::max(1e-12, 10 * tolerance) * largest ? 2 * quantities.energy / range : 0;
+  Balance result;
+  result.scale = std::max({std::abs(integral_f), largest_flux, through});
+  result.relative = result.scale > 0 ? std::abs(sum) / result.scale : 0;
+  // Where u is constant on each part of the mesh, the energy is the square of rounding.
+  bool const flows = through > 1e-12 * result.scale, is_fed = integral_f != 0 && std::abs(integral_f) >= 0.5 * largest_flux;
+  result.judged = flows || is_fed;
   return result;
 }
 

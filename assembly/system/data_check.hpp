@@ -42,13 +42,17 @@ struct DataFindings {
     double all = 0, lost = 0;
   };
   std::vector<Loads> sources;
-  /// Nodes at which two Dirichlet conditions have different values, the conditions, and one of the nodes.
+  /// Nodes at which two conditions hold u at different values, the conditions, and one of the nodes.
   struct Meeting {
     double count = 0;
     std::array<double, 3> where{};
     std::array<double, 2> values{};
     std::array<std::int32_t, 2> conditions{};
-  } meeting;
+    double stiffness = 0;  ///< alpha h / k there, h as in check_nodes; of Robin conditions
+    void add(Meeting const& part);
+  };
+  Meeting meeting;        ///< of Dirichlet conditions
+  Meeting robin_meeting;  ///< of a Robin condition with another one, or with a Dirichlet condition
 
   /// Adds the findings of another part of the mesh.
   void add(DataFindings const& part);
@@ -63,13 +67,14 @@ struct DataFindings {
 /// Looks at the data at the Gauss points. k is compared where it is not constant. f and boundary values are compared only where
 /// their expressions can jump, and such a jump must stay one between points as near as rounding allows, since smooth functions may
 /// cross 0 anywhere. Meshes of many cells are sampled, and counts are then estimates. Findings of a part of a mesh are without
-/// `sources` and `meeting`: see check_dirichlet. Threaded; the same result for any number of threads.
+/// `sources` and meetings: see check_nodes. Threaded; the same result for any number of threads.
 [[nodiscard]] DataFindings check_data(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
-/// Adds what sources lose at unknowns on Dirichlet faces, and where two conditions meet there. Only unknowns for which counted(i)
-/// holds count (none: all). On parts that have all cells around these, the findings add up to those of the whole. Precondition:
-/// found.ranges are those of the whole.
-void check_dirichlet(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                     std::function<bool(std::int64_t unknown)> const& counted, DataFindings& found);
+/// Adds what sources lose at unknowns on Dirichlet faces, and where two conditions meet that hold u at different values. A Robin
+/// condition does so where alpha h / k is large: h is the thickness of a cell, over the order of elements. Only unknowns for which
+/// counted(i) holds count (none: all). On parts that have all cells around these, the findings add up to those of the whole.
+/// Precondition: found.ranges are those of the whole.
+void check_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                 std::function<bool(std::int64_t unknown)> const& counted, DataFindings& found);
 
 }  // namespace poisson::assembly

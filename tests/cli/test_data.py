@@ -101,6 +101,38 @@ def test_what_is_lost_or_not_finite_is_told(poisson, ranks):
     assert "output.quantities.bad" in told
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_robin_conditions_that_hold_u_at_two_values_at_an_edge_are_told(poisson, ranks):
+    text = """
+parameters: {a: 1}
+output: {picture: false, report: false, vtk: {enabled: false}}
+problem:
+  mesh: {cells: [8, 8, 2]}
+  boundary:
+    - {ids: [0], type: robin, alpha: a, value: a}
+    - {ids: [2], type: robin, alpha: a, value: 0}
+    - {ids: all, type: neumann, value: 0}
+"""
+    def told(*sets):
+        return warnings_on(run(poisson, text, *sets, ranks=ranks), "alpha h / k")
+    # h = 1/8: 2.9 and 3.1; over the order; over k.
+    assert not told("parameters.a=23") and told("parameters.a=25")
+    assert not told("parameters.a=47", "problem.element.order=2") and told("parameters.a=49", "problem.element.order=2")
+    assert not told("parameters.a=100", "problem.coefficient=5")
+    (one,) = told("parameters.a=240")
+    assert "problem.boundary[1]" in one and "up to 30 where" in one and "0 and 1" in one and "at 3 nodes" in one, one
+    # With the same value far away nothing flows between them; opposite sides do not meet; a Dirichlet condition does.
+    assert not told("parameters.a=240", "problem.boundary[1].value=a")
+    assert not told("parameters.a=240", "problem.boundary[1].ids=[1]")
+    plate = ["problem.boundary[1]={ids: [2], type: dirichlet, value: 0}"]
+    assert told("parameters.a=10", *plate) and not told("parameters.a=7", *plate)
+    named = ["problem.mesh.boundaries=[{name: hot, where: x < 1e-6}, {name: cold, where: y < 1e-6}]",
+             "problem.boundary[0]={names: [hot], type: robin, alpha: a, value: a}",
+             "problem.boundary[1]={names: [cold], type: robin, alpha: a, value: 0}"]
+    (one,) = told("parameters.a=240", *named)
+    assert "at 3 nodes" in one, one
+
+
 def test_a_solution_outside_its_boundary_values_is_told(poisson):
     # Very flat cells beside a short plate: bilinear elements undershoot there.
     text = """
