@@ -635,7 +635,7 @@ struct Discretization::Impl {
     PlaceCounts const counts = name_places(space, element, checked.spec, checked.names);
     if (space.n_cells_of_whole == 0) {
       Extent const extent = extent_of(space);
-      return check_places(checked.spec.mesh, counts, extent.low, extent.high);
+      return check_places(checked.spec.mesh, counts, extent.low, extent.high, checked.counts.left_out.parts > 0);
     }
     if (auto const& whole = checked.spec.mesh.places_of_whole) {
       space.boundary_ids = whole->boundary_ids;

@@ -81,7 +81,7 @@ assembly::PlaceCounts find_places(assembly::MeshSpec const& spec, Domain& mesh, 
         }
       },
       Communicator::Order::of_ranks);
-  team.together([&] { mesh.notes = check_places(spec, counts, corners[0], corners[1]); });
+  team.together([&] { mesh.notes = check_places(spec, counts, corners[0], corners[1], mesh.whole.left_out.parts > 0); });
   mesh.whole.boundary_ids = counts.boundary_ids;
   mesh.whole.material_ids = counts.material_ids;
   keep_names_in_use(mesh.whole);

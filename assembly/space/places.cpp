@@ -178,7 +178,8 @@ PlaceCounts name_places(Space& space, ReferenceElement const& element, ProblemSp
   return counts;
 }
 
-std::vector<std::string> check_places(MeshSpec const& spec, PlaceCounts const& counts, Point3 const& low, Point3 const& high) {
+std::vector<std::string> check_places(MeshSpec const& spec, PlaceCounts const& counts, Point3 const& low, Point3 const& high,
+                                      bool some_left_out) {
   std::vector<std::string> notes;
   auto const check = [&](std::vector<NamedPlace> const& list, std::vector<PlaceCounts::OfEntry> const& of_entries,
                          char const* of_list, char const* what) {
@@ -192,7 +193,8 @@ std::vector<std::string> check_places(MeshSpec const& spec, PlaceCounts const& c
                << ")";
         throw InputError(key + ".where", std::string("no ") + what + " has its centre where '" + list[i].where + "' holds" +
                                              (i + 1 < list.size() ? ", or later entries hold them all" : "") +
-                                             "; the mesh extends from " + extent.str());
+                                             "; the mesh extends from " + extent.str() +
+                                             (some_left_out ? ", without the parts that touch no boundary where u is fixed" : ""));
       }
       if (of_entries[i].cut > 0)
         notes.push_back(key + ": '" + list[i].name + "' cuts " + std::to_string(of_entries[i].cut) + " " + what +

@@ -35,8 +35,8 @@ struct PlaceNames {
                                       PlaceNames const& names);
 
 /// Notes on faces and cells that places cut. Throws InputError for a place that holds no face or cell; low and high are the corners
-/// of the mesh.
+/// of the mesh, of which parts may be left out (LeftOut).
 [[nodiscard]] std::vector<std::string> check_places(MeshSpec const& spec, PlaceCounts const& counts, Point3 const& low,
-                                                    Point3 const& high);
+                                                    Point3 const& high, bool some_left_out);
 
 }  // namespace poisson::assembly

@@ -404,6 +404,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
         continue;
       if (ids.empty())
         throw InputError(key + ".ids", "the mesh has no boundary id " + std::to_string(id) +
+                                           (names.insulated.empty() ? "" : " (a boundary goes if all cells along it are void)") +
                                            "; it has: " + list(names.boundary_groups.ids_of(boundary_ids)));
       add_sides(ids, "boundary id " + std::to_string(id), key + ".ids");
     }
