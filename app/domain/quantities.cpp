@@ -241,6 +241,7 @@ assembly::DataFindings data_of(Domain const& mesh, Team& team, RunConfig const& 
   auto const jumps = gather_lists(ranks, mine.jumps);
   auto const sources = gather_lists(ranks, mine.sources);
   auto const meetings = gather(ranks, mine.meeting), robin_meetings = gather(ranks, mine.robin_meeting);
+  auto const unseen = gather(ranks, mine.unseen);
   auto next_jump = jumps.begin();
   auto next_source = sources.begin();
   for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
@@ -252,6 +253,7 @@ assembly::DataFindings data_of(Domain const& mesh, Team& team, RunConfig const& 
     part.ranges = ranges[rank];
     part.meeting = meetings[rank];
     part.robin_meeting = robin_meetings[rank];
+    part.unseen = unseen[rank];
     all.add(part);
   }
   return all;

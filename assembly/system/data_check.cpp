@@ -24,6 +24,13 @@ constexpr int parts_of_sampled_face = 8;
 constexpr std::int64_t most_sampled_faces = 2048;
 /// Shares of the size from which on a mesh is too coarse for a boundary value: of the whole integral, and of those of faces.
 constexpr double told_of_integral = 0.1, told_of_faces = 1. / 3;
+/// The same for a Dirichlet value and its interpolation at nodes, of how much it varies.
+constexpr double told_of_dirichlet = 1. / 3;
+/// Cells in which k is looked at along three lines through the centre, and the points of a line.
+constexpr std::int64_t fewest_lines = 64, most_lines = 4096, cells_a_line = 8;
+constexpr int points_of_line = 16;
+/// k between Gauss points is told where it is that many times larger, or smaller, than at all of them.
+constexpr double unseen_factor = 2;
 /// From this alpha h / k on a Robin condition holds u, nearly as a Dirichlet one does; the latter is how large it is where two of
 /// them meet. What flows there between two of them is too large by 5 % then, by 30 % at 12, by 90 % at 30; between one and a
 /// Dirichlet condition by 16 % at 3, 70 % at 12, 180 % at 30 (of 8^2 cells, u = 0 and 1 on two sides, against 256^2).
@@ -148,9 +155,13 @@ struct CellJumps {
   DataFindings::Jumps k, f;
 };
 
+std::uint64_t mixed(std::int64_t number) {
+  return (static_cast<std::uint64_t>(number) * 0x9E3779B97F4A7C15U) >> 33U;
+}
+
 /// Of n cells or rows of them, one in `stride`. Not every n-th: on a box that could be the same plane again and again.
 bool is_looked_at(std::int64_t number, std::int64_t stride) {
-  return stride <= 1 || static_cast<std::int64_t>((static_cast<std::uint64_t>(number) * 0x9E3779B97F4A7C15U) >> 33U) % stride == 0;
+  return stride <= 1 || static_cast<std::int64_t>(mixed(number)) % stride == 0;
 }
 
 /// The Gauss points of the cells of a box, m in each direction of a cell: their coordinates along the axes.
@@ -313,6 +324,70 @@ void check_cells(Space const& space, ReferenceElement const& element, ProblemDat
   }
 }
 
+/// Points on the three lines through the centre of a cell.
+std::vector<Point3> points_of_lines() {
+  std::vector<Point3> points;
+  for (std::size_t d = 0; d < 3; ++d)
+    for (int i = 0; i < points_of_line; ++i) {
+      Point3& x = points.emplace_back(Point3{0.5, 0.5, 0.5});
+      x[d] = (i + 0.5) / points_of_line;
+    }
+  return points;
+}
+
+/// The least and largest entries of k on the diagonal at the points of a cell.
+std::array<std::pair<double, double>, 3> range_of_k(CellPoints const& cell, Coefficient const& coefficient, unsigned material) {
+  constexpr double infinity = DataFindings::infinity;
+  std::array<std::pair<double, double>, 3> range;
+  range.fill({infinity, -infinity});
+  for (Point3 const& x : cell.x) {
+    Tensor const k = coefficient(x, material);
+    for (std::size_t d = 0; d < 3; ++d)
+      range[d] = {std::min(range[d].first, k.entries[d]), std::max(range[d].second, k.entries[d])};
+  }
+  return range;
+}
+
+/// Looks for layers and particles of k between the Gauss points: any that is flat meets lines in all directions but its own.
+void check_between_points(Space const& space, ReferenceElement const& element, ProblemData const& data, DataFindings& found) {
+  if (data.constant_coefficient() || space.n_cells == 0)
+    return;
+  auto const& map_nodes = geometry_nodes_1d(space, element);
+  PointTables const gauss = tabulate(map_nodes, element.volume_points), lines = tabulate(map_nodes, points_of_lines());
+  std::int64_t const n = std::min(space.n_cells, std::clamp(space.n_cells / cells_a_line, fewest_lines, most_lines));
+  std::vector<DataFindings::Unseen> parts(static_cast<std::size_t>(n_parts(n, cells_of_a_part)));
+  parallel_for(
+      std::ssize(parts), [&] { return CellPoints(space, data); },
+      [&](CellPoints& cell, std::int64_t const p) {
+        auto const [begin, end] = part(n, cells_of_a_part, p);
+        for (auto i = begin; i < end; ++i) {
+          // Spread over the mesh, and not by a step that could be that of a box.
+          std::int64_t const number =
+              n == space.n_cells ? i : static_cast<std::int64_t>(mixed(i) % static_cast<std::uint64_t>(space.n_cells));
+          unsigned const material = space.material(number);
+          Coefficient const& coefficient = data.coefficient(material);
+          DataFindings::Unseen& of_part = parts[static_cast<std::size_t>(p)];
+          of_part.looked_at += 1;
+          if (coefficient.is_constant())
+            continue;
+          cell.reset(number);
+          cell.place(gauss);
+          if (k_jumps(cell, number, element.n_gauss()))
+            continue;
+          auto const seen = range_of_k(cell, coefficient, material);
+          cell.place(lines);
+          auto const all = range_of_k(cell, coefficient, material);
+          for (std::size_t d = 0; d < 3; ++d)
+            if (all[d].second > unseen_factor * seen[d].second || unseen_factor * all[d].first < seen[d].first) {
+              of_part.add({1, 0, cell.geometry.middle()});
+              break;
+            }
+        }
+      });
+  for (DataFindings::Unseen const& of_part : parts)
+    found.unseen.add(of_part);
+}
+
 /// Points in the middle of equal parts of a face, x fastest in its two directions.
 std::vector<Point3> middles_of_face(int face, int parts) {
   std::vector<Point3> points;
@@ -343,6 +418,36 @@ void for_faces_with_conditions(Space const& space, ProblemData const& data, Acti
       action(BoundaryFace{face.cells[0], face.id, face.faces[0]}, inner->second);
 }
 
+/// Compares a Dirichlet value with its interpolation at the nodes of a face, at the points of `map`, where the cell's points are.
+void sample_dirichlet(CellPoints const& cell, PointTables const& map, PointTables const& shape, int face,
+                      std::vector<int> const& nodes, Function const& value, DataFindings::Jumps& jumps) {
+  std::vector<double> at_nodes;
+  for (int const i : nodes)
+    at_nodes.push_back(value(cell.space.point(cell.dofs[i])));
+  double sum = 0, finer = 0, difference = 0, size = 0, low = DataFindings::infinity, high = -low;
+  for (std::size_t q = 0; q < cell.x.size(); ++q) {
+    double interpolated = 0;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      interpolated +=
+          shape.values[q * static_cast<std::size_t>(shape.n_functions) + static_cast<std::size_t>(nodes[i])] * at_nodes[i];
+    double const area = cell.area(map, face, q) / map.n_points, g = value(cell.x[q]);
+    size += area;
+    sum += area * interpolated;
+    finer += area * g;
+    difference += area * std::abs(g - interpolated);
+    low = std::min({low, g, interpolated});
+    high = std::max({high, g, interpolated});
+  }
+  if (!std::isfinite(sum) || !std::isfinite(finer))
+    return;
+  jumps.sampled += sum;
+  jumps.sampled_finer += finer;
+  jumps.sampled_difference += difference;
+  jumps.sampled_area += size;
+  jumps.sampled_low = std::min(jumps.sampled_low, low);
+  jumps.sampled_high = std::max(jumps.sampled_high, high);
+}
+
 void check_faces(Space const& space, ReferenceElement const& element, ProblemData const& data, DataFindings& found) {
   auto const& map_nodes = geometry_nodes_1d(space, element);
   std::array<PointTables, 6> gauss, fine, sampled;
@@ -351,6 +456,7 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
   std::array<std::vector<int>, 6> nodes;
   for (int face = 0; face < 6; ++face)
     nodes[face] = element.face_nodes(face);
+  std::array<PointTables, 6> interpolation;
   CellPoints cell(space, data);
   DataFindings::Ranges& ranges = found.ranges;
   std::vector<bool> jump, done(data.boundary.size(), false);
@@ -384,11 +490,21 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
     if (dirichlet)
       for (int const i : nodes[face.face])
         add_value(condition.value(space.point(cell.dofs[i])));
+    DataFindings::Jumps& jumps = found.jumps[2 + entry];
+    jumps.dirichlet = dirichlet ? 1 : 0;
+    bool const is_sampled = n_faces[entry]++ % one_of == 0;
+    if (dirichlet && is_sampled) {
+      PointTables &table = sampled[face.face], &shape = interpolation[face.face];
+      if (table.n_points == 0)
+        table = tabulate(map_nodes, middles_of_face(face.face, parts_of_sampled_face));
+      if (shape.n_points == 0)
+        shape = tabulate(element.nodes, middles_of_face(face.face, parts_of_sampled_face));
+      cell.place(table);
+      sample_dirichlet(cell, table, shape, face.face, nodes[face.face], condition.value, jumps);
+    }
     if (dirichlet && !jump[entry])
       return;
     cell.place(gauss[face.face]);
-    DataFindings::Jumps& jumps = found.jumps[2 + entry];
-    jumps.dirichlet = dirichlet ? 1 : 0;
     bool const here = jump[entry] && value_jumps(cell, condition.value, element.n_gauss(), 2);
     if (here)
       count(jumps, 1, cell.x[cell.x.size() / 2]);
@@ -400,7 +516,7 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
       add_inflow(g);
       integral += element.face_weights[q] * cell.area(gauss[face.face], face.face, q) * g;
     }
-    if (!here && n_faces[entry]++ % one_of == 0) {
+    if (!here && is_sampled) {
       PointTables& table = sampled[face.face];
       if (table.n_points == 0)
         table = tabulate(map_nodes, middles_of_face(face.face, parts_of_sampled_face));
@@ -589,6 +705,7 @@ DataFindings check_data(Space const& space, ReferenceElement const& element, Pro
     found.ranges.inflow_high = std::max(found.ranges.inflow_high, load.value);
   }
   check_cells(space, element, data, found);
+  check_between_points(space, element, data, found);
   check_faces(space, element, data, found);
   if (space.n_cells_of_whole == 0)  // of a part, unknowns on its rim may have their faces elsewhere
     check_nodes(space, element, data, {}, found);
@@ -597,18 +714,9 @@ DataFindings check_data(Space const& space, ReferenceElement const& element, Pro
 
 void DataFindings::add(DataFindings const& part) {
   jumps.resize(std::max(jumps.size(), part.jumps.size()));
-  for (std::size_t i = 0; i < part.jumps.size(); ++i) {
-    if (jumps[i].count == 0)
-      jumps[i].where = part.jumps[i].where;
-    jumps[i].count += part.jumps[i].count;
-    jumps[i].integral += part.jumps[i].integral;
-    jumps[i].finer += part.jumps[i].finer;
-    jumps[i].dirichlet = std::max(jumps[i].dirichlet, part.jumps[i].dirichlet);
-    jumps[i].sampled += part.jumps[i].sampled;
-    jumps[i].sampled_finer += part.jumps[i].sampled_finer;
-    jumps[i].sampled_size += part.jumps[i].sampled_size;
-    jumps[i].sampled_difference += part.jumps[i].sampled_difference;
-  }
+  for (std::size_t i = 0; i < part.jumps.size(); ++i)
+    jumps[i].add(part.jumps[i]);
+  unseen.add(part.unseen);
   ranges.dirichlet_low = std::min(ranges.dirichlet_low, part.ranges.dirichlet_low);
   ranges.dirichlet_high = std::max(ranges.dirichlet_high, part.ranges.dirichlet_high);
   ranges.inflow_low = std::min(ranges.inflow_low, part.ranges.inflow_low);
@@ -621,6 +729,35 @@ void DataFindings::add(DataFindings const& part) {
   }
   meeting.add(part.meeting);
   robin_meeting.add(part.robin_meeting);
+}
+
+void DataFindings::Jumps::add(Jumps const& part) {
+  if (count == 0)
+    where = part.where;
+  count += part.count;
+  integral += part.integral;
+  finer += part.finer;
+  dirichlet = std::max(dirichlet, part.dirichlet);
+  sampled += part.sampled;
+  sampled_finer += part.sampled_finer;
+  sampled_size += part.sampled_size;
+  sampled_difference += part.sampled_difference;
+  sampled_area += part.sampled_area;
+  sampled_low = std::min(sampled_low, part.sampled_low);
+  sampled_high = std::max(sampled_high, part.sampled_high);
+}
+
+double DataFindings::Jumps::variation() const {
+  double const rounding = 1e-9 * sampled_area * std::max(std::abs(sampled_low), std::abs(sampled_high));
+  double const size = std::min(sampled_finer - sampled_low * sampled_area, sampled_high * sampled_area - sampled_finer);
+  return size > rounding ? size : infinity;
+}
+
+void DataFindings::Unseen::add(Unseen const& part) {
+  if (count == 0)
+    where = part.where;
+  count += part.count;
+  looked_at += part.looked_at;
 }
 
 void DataFindings::Meeting::add(Meeting const& part) {
@@ -644,6 +781,16 @@ std::vector<std::pair<std::string, std::string>> DataFindings::warnings(std::siz
             ": where it changes inside of a cell is seen only as finely as these points are, and fluxes there may be "
             "wrong by many per cent; name the materials by problem.mesh.regions, let cells end where k jumps" +
             remedy);
+  if (unseen.count > 0)
+    result.emplace_back("problem.coefficient",
+                        "k has values between the Gauss points of " + cells(unseen.count, "cell") + ", of " +
+                            cells(unseen.looked_at, "cell") +
+                            " that were looked at, that differ by more than a factor of 2 from those "
+                            "at the points; one is near (x, y, z) = " +
+                            to_text(unseen.where) +
+                            ": layers and particles that are thinner than cells are not seen; name them by problem.mesh.regions, "
+                            "let cells end where they do" +
+                            remedy);
   if (jumps.size() > 1 && jumps[1].count > 0)
     result.emplace_back("problem.source", "f jumps by more than a factor of 2 inside of " + cells(jumps[1].count, "cell") +
                                               ", one of them near (x, y, z) = " + to_text(jumps[1].where) +
@@ -652,8 +799,13 @@ std::vector<std::pair<std::string, std::string>> DataFindings::warnings(std::siz
                                               remedy + ", or give the integral by problem.source_total");
   for (std::size_t i = 2; i < std::min(jumps.size(), n_conditions + 2); ++i) {
     Jumps const& of = jumps[i];
-    if (double const difference = std::abs(of.sampled - of.sampled_finer);
-        of.count == 0 &&
+    double const difference = std::abs(of.sampled - of.sampled_finer);
+    if (of.dirichlet != 0 && of.count == 0 && std::max(difference, of.sampled_difference) > told_of_dirichlet * of.variation())
+      result.emplace_back("problem.boundary[" + std::to_string(i - 2) + "].value",
+                          "the mesh is too coarse for this value: over a sample of its faces its mean is " +
+                              number(of.sampled / of.sampled_area) + " as u has it, which knows it at nodes, and about " +
+                              number(of.sampled_finer / of.sampled_area) + " by many points; take more cells where it varies");
+    if (of.dirichlet == 0 && of.count == 0 &&
         (difference > told_of_integral * of.sampled_size || of.sampled_difference > told_of_faces * of.sampled_size))
       result.emplace_back("problem.boundary[" + std::to_string(i - 2) + "].value",
                           "the mesh is too coarse for this value: over a sample of its faces its integral is " +

@@ -133,6 +133,37 @@ problem:
     assert "at 3 nodes" in one, one
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("mesh", ["{cells: [16, 16, 16]}", "{generator: hyper_rectangle, arguments: [[0, 0, 0], [1, 1, 1], true], refinements: 4}"])
+def test_k_that_hides_between_gauss_points_is_told(poisson, mesh, ranks):
+    def told(k, *sets):
+        return warnings_on(run(poisson, PLATES, f"problem.mesh={mesh}", f"problem.coefficient={k}", *sets, ranks=ranks),
+                           "between the Gauss points")
+    (one,) = told("if(abs(z - 0.47) < 0.002, 1e-3, 1)")  # an insulating film in one of 16 layers of cells
+    assert "problem.coefficient" in one and "problem.mesh.regions" in one, one
+    n, looked_at = (int(one.split(text)[0].split()[-1]) for text in (" cells, of", " cells that were"))
+    assert looked_at in (512, 516) and looked_at / 32 < n < looked_at / 8, one
+    assert told("[1, \"if(abs(x - 0.03) < 0.002, 50, 1)\", 1]")
+    # Points that meet it, or a k that only varies; one that jumps is told as before.
+    assert told("if(abs(z - 0.47) < 0.012, 1e-3, 1)") and not told("if(abs(z - 0.47) < 0.012, 1e-3, 1)", "problem.quadrature=8")
+    assert not told("exp(8*x)") and not told("if(z < 0.47, 1, 100)") and not told("2 + sin(9*x)*cos(9*z)")
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_given_u_that_varies_between_nodes_is_told(poisson, ranks):
+    def told(value, *sets):
+        return warnings_on(run(poisson, PLATES, "problem.mesh.cells=[8, 8, 8]", f"problem.boundary[1].value={value}", *sets,
+                               ranks=ranks), "too coarse for this value")
+    spike = "exp(-1e4*((x - 0.56)^2 + (y - 0.44)^2))"
+    (one,) = told(spike)
+    assert "problem.boundary[1].value" in one
+    mean = float(one.split("about ")[1].split(" ")[0])  # pi/1e4
+    assert mean == pytest.approx(3.14e-4, rel=0.2)
+    assert told("293 - " + spike) and told("sin(25*x)", "problem.element.order=1")
+    assert not told("sin(25*x)", "problem.element.order=2")
+    assert not told("sin(3.14*x)*sin(3.14*y)") and not told("x*x") and not told("1 + 0*x") and not told("1e6 + x")
+
+
 def test_a_solution_outside_its_boundary_values_is_told(poisson):
     # Very flat cells beside a short plate: bilinear elements undershoot there.
     text = """
