@@ -576,6 +576,8 @@ struct Discretization::Impl {
     data.point_loads = assembly::point_loads(space, element, sources);
     if (space.n_cells_of_whole > 0)
       pure_neumann = false;  // which a part does not know; see LinearSystem::anchored
+    if (!space.local.active.empty())
+      join_periodic_faces(space, element, data);
   }
 
   /// A part of another one.
@@ -679,14 +681,9 @@ struct Discretization::Impl {
     return result;
   }
 
-  /// Of hanging nodes, or of periodic boundaries.
+  /// Of hanging nodes, and of periodic boundaries.
   [[nodiscard]] Constraints constraints_of_space() const {
-    if (space.hanging.size() == 0)
-      return periodic_constraints(space, element, data);
-    if (data.has_periodic_boundaries())
-      throw InputError("problem.mesh.adaptive",
-                       "the cells at periodic boundaries are not refined locally yet; run without adaptive");
-    return space.hanging;
+    return data.has_periodic_boundaries() ? periodic_constraints(space, element, data) : space.hanging;
   }
 
   [[nodiscard]] bool is_pure_neumann() const {

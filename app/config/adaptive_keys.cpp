@@ -153,10 +153,6 @@ void check_adaptive(YamlNode const& root, RunConfig const& config) {
   if (config.adaptive.chooses_order() && config.problem.order > 1)
     refuse("problem.element.order", "found " + std::to_string(config.problem.order) +
                                         ", and problem.mesh.adaptive.orders: auto finds the order; leave one of them out");
-  for (assembly::BoundaryCondition const& condition : config.problem.boundary)
-    if (condition.type == assembly::BoundaryType::periodic)
-      refuse(key, "cells at periodic boundaries are not refined locally yet; use other conditions, or refinements in place of "
-                  "adaptive");
 }
 
 }  // namespace poisson::app::schema

@@ -129,6 +129,9 @@ void AdaptiveRefinement::check(assembly::CheckedProblem const& problem) const {
   assembly::MeshSummary const& mesh = problem.mesh();
   if (static_cast<double>(mesh.dofs) > config_.adaptive.max_unknowns && cycle() > 1)
     throw TooManyUnknowns{mesh.dofs};
+  if (mesh.periodic && config_.adaptive.estimator == assembly::Estimator::equilibrated)
+    throw InputError("problem.mesh.adaptive.estimator", "found 'equilibrated', which knows no periodic boundaries; take "
+                                                        "local_problems or residual");
   std::string const& target = config_.adaptive.target;
   if (target.empty() || target == "mean" || target == "integral_u" || target == "energy" || target == "min" || target == "max")
     return;
@@ -216,6 +219,8 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved)
     if (ids.empty())
       refuse_target("the mesh has no boundary '" + rest_of(target, "flux.") + "'");
     for (unsigned const id : ids) {
+      if (mesh.condition_on(id) == assembly::BoundaryType::periodic)
+        refuse_target("the error of what flows through periodic boundaries is not known; take energy, or none");
       if (mesh.condition_on(id) == assembly::BoundaryType::robin)
         load.robin.insert(id);
       depends = depends || mesh.condition_on(id) != assembly::BoundaryType::neumann;
@@ -252,10 +257,11 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved)
   auto const found = mesh.estimate_error(config_.adaptive.estimator, solved.u.host(), z, load);
   double sum = 0, size = 0;
   for (std::size_t i = 0; i < found.weights.size(); ++i) {
-    double const part = target == "energy" ? found.signed_[i] - found.squares[i] / 2 : found.signed_[i];
+    // Where given u alone makes u vary, the square is all of the error of the energy.
+    double const square = target == "energy" ? found.squares[i] / 2 : 0, part = found.signed_[i] - square;
     sum += part;
     size += std::abs(part);
-    result.marks.push_back(found.weights[i]);
+    result.marks.push_back(found.weights[i] + square);
     result.of_cells.push_back(std::sqrt(found.squares[i]));
   }
   result.estimate = std::max(std::abs(sum), least_share * size);
@@ -387,7 +393,10 @@ bool AdaptiveRefinement::mark(Domain const& mesh, std::vector<double> const& mar
     return list;
   };
   auto next = std::make_shared<assembly::LocalRefinement>(*current_.problem.mesh.local);
-  next->cycles.push_back({by_active(std::move(refine)), by_active(std::move(coarsen))});
+  std::vector<std::array<std::int32_t, 2>> alike;
+  for (assembly::FaceOfTwoCells const& face : cells.periodic_faces())
+    alike.push_back({cells.active[static_cast<std::size_t>(face.cells[0])], cells.active[static_cast<std::size_t>(face.cells[1])]});
+  next->cycles.push_back({by_active(std::move(refine)), by_active(std::move(coarsen)), std::move(alike)});
   current_.problem.mesh.local = std::move(next);
   current_.solver.initial = InitialGuess::neighbour;
   return true;

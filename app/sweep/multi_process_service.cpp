@@ -1,6 +1,7 @@
 #include "app/sweep/multi_process_service.hpp"
 
 #include "gpu/core/error.hpp"
+#include "gpu/core/find_program.hpp"
 
 #include <array>
 #include <cerrno>
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr char const* program = "nvidia-cuda-mps-control";
+constexpr char const* name_of_program = "nvidia-cuda-mps-control";
 constexpr char const* pipes = "CUDA_MPS_PIPE_DIRECTORY";
 constexpr char const* logs = "CUDA_MPS_LOG_DIRECTORY";
 constexpr char const* usual_pipes = "/tmp/nvidia-mps";  ///< where CUDA looks for a service if `pipes` is not set
@@ -40,7 +41,7 @@ void pause() {
 }
 
 /// Runs the program in a process of its own, which reads from `input`.
-pid_t run_program(fs::path const& folder, char const* argument, int input) {
+pid_t run_program(std::string const& program, fs::path const& folder, char const* argument, int input) {
   pid_t const process = fork();
   if (process != 0)
     return process;
@@ -51,7 +52,7 @@ pid_t run_program(fs::path const& folder, char const* argument, int input) {
   setenv(logs, folder.c_str(), 1);
   unsetenv("CUDA_VISIBLE_DEVICES");  // else it would number the devices anew, and those of jobs are not numbered so
   dup2(input, STDIN_FILENO);
-  execlp(program, program, argument, nullptr);
+  execl(program.c_str(), name_of_program, argument, nullptr);
   _exit(127);
 }
 
@@ -80,7 +81,7 @@ bool has_started(fs::path const& folder, pid_t service) {
 
 /// What the process does that keeps the service: starts it, says by a byte whether it is there, waits until nobody needs it, ends
 /// it, and removes its folder.
-[[noreturn]] void keep_service(fs::path const& folder, int channel) {
+[[noreturn]] void keep_service(std::string const& program, fs::path const& folder, int channel) {
   setpgid(0, 0);  // Ctrl-C is for the jobs, which need the service until they have ended
   for (int const signal : {SIGINT, SIGTERM, SIGHUP})
     std::signal(signal, SIG_IGN);
@@ -92,7 +93,7 @@ bool has_started(fs::path const& folder, pid_t service) {
     dup2(channel, own);
   close_range(own + 1, ~0U, 0);  // locks of the process that started this one, and the other end of the channel
   fcntl(own, F_SETFD, FD_CLOEXEC);
-  pid_t const service = run_program(folder, "-f", STDIN_FILENO);
+  pid_t const service = run_program(program, folder, "-f", STDIN_FILENO);
   char const is_there = has_started(folder, service) ? 1 : 0;
   char ignored = 0;
   if (send(own, &is_there, 1, MSG_NOSIGNAL) == 1)
@@ -103,7 +104,7 @@ bool has_started(fs::path const& folder, pid_t service) {
     constexpr std::string_view quit = "quit -t 1\n";
     static_cast<void>(!write(ends_of_pipe[1], quit.data(), quit.size()));
     close(ends_of_pipe[1]);
-    pid_t const command = run_program(folder, nullptr, ends_of_pipe[0]);
+    pid_t const command = run_program(program, folder, nullptr, ends_of_pipe[0]);
     if (command > 0 && !ends(command, std::chrono::seconds(5)))
       kill(command, SIGKILL);
   }
@@ -121,7 +122,10 @@ MultiProcessService::MultiProcessService(std::function<int()> const& count_devic
   if (is_service(given != nullptr ? given : usual_pipes))
     return;
   try {
-    start();
+    std::string const program = find_program(name_of_program);
+    if (program.empty())
+      throw EnvironmentError(std::string("there is no program ") + name_of_program + " in PATH");
+    start(program);
     environment_ = {{pipes, folder_.string()}, {logs, folder_.string()}};
     int const served = counted_by_child([&] {
       for (auto const& [name, value] : environment_)
@@ -141,7 +145,7 @@ MultiProcessService::~MultiProcessService() {
   end();
 }
 
-void MultiProcessService::start() {
+void MultiProcessService::start(std::string const& program) {
   std::error_code ignored;
   fs::path const temporary = fs::temp_directory_path(ignored);
   std::string name = ((ignored ? "/tmp" : temporary) / "poisson-mps-XXXXXX").string();
@@ -155,7 +159,7 @@ void MultiProcessService::start() {
   if (process == 0) {
     if (fork() != 0)
       _exit(0);  // so that nobody has to wait for the keeper's end
-    keep_service(folder_, ends_of_channel[1]);
+    keep_service(program, folder_, ends_of_channel[1]);
   }
   int const error = errno;
   close(ends_of_channel[1]);
@@ -167,7 +171,7 @@ void MultiProcessService::start() {
   while (read(channel_, &is_there, 1) < 0 && errno == EINTR) {
   }
   if (is_there == 0)
-    throw EnvironmentError(std::string("the program ") + program + " is missing, or does not start");
+    throw EnvironmentError("the program " + program + " does not start");
 }
 
 void MultiProcessService::end() {

@@ -28,7 +28,7 @@ public:
   [[nodiscard]] ProcessEnvironment const& environment() const { return environment_; }
 
 private:
-  void start();
+  void start(std::string const& program);
   void end();
 
   std::filesystem::path folder_;

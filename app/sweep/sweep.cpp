@@ -235,7 +235,8 @@ std::unique_ptr<MultiProcessService> service_for(std::vector<SweepCase> const& c
   if (static_cast<std::size_t>(jobs) <= std::max<std::size_t>(devices, 1) || asks_for_cpu(cases))
     return nullptr;
   auto service = std::make_unique<MultiProcessService>(cuda_device_count);
-  if (!service->obstacle().empty() && counted_by_child(cuda_device_count) > 0)
+  bool const may_have_device = fs::exists("/dev/nvidiactl");  // else no process is worth while that looks for one
+  if (!service->obstacle().empty() && may_have_device && counted_by_child(cuda_device_count) > 0)
     console.warning("jobs that share a device have it by turns, and are no faster than one: NVIDIA's Multi-Process Service cannot "
                     "be used: " +
                     service->obstacle());

@@ -2,6 +2,7 @@
 
 #include "assembly/mesh/counts.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/find_program.hpp"
 #include "gpu/core/interrupt.hpp"
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <sstream>
 #include <string_view>
 #include <sys/mman.h>
@@ -26,22 +26,6 @@
 
 namespace poisson::assembly {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// The file of that name that can be run, in the folders of PATH.
-std::string find_program(std::string const& name) {
-  char const* const path = std::getenv("PATH");
-  std::istringstream folders(path != nullptr ? path : "");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    fs::path const file = fs::path(folder.empty() ? "." : folder) / name;
-    std::error_code error;
-    if (fs::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0)
-      return fs::absolute(file, error).string();
-  }
-  throw EnvironmentError("there is no program '" + name +
-                         "' in PATH, which makes the meshes of drawings (.step, .brep, .geo); Debian's package gmsh has it");
-}
 
 /// A file without a name, in memory, that another process may have as well. It goes with the last of them.
 class SharedMemoryFile {
@@ -192,6 +176,9 @@ private:
 
 GmshAnswer run_gmsh(std::string const& script, double seconds) {
   std::string const program = find_program("gmsh");
+  if (program.empty())
+    throw EnvironmentError("there is no program 'gmsh' in PATH, which makes the meshes of drawings (.step, .brep, .geo); Debian's "
+                           "package gmsh has it");
   SharedMemoryFile const input("poisson-script"), mesh("poisson-mesh"), messages("poisson-messages");
   input.write(script);
   // What mpirun tells this process is not meant for gmsh, and a user's settings would change meshes.

@@ -18,6 +18,33 @@ namespace {
 
 using Triangulation = dealii::Triangulation<3>;
 
+/// Makes the flags of cells that stay alike the same, and those that deal.II adds so that neighbours differ by one level at most.
+/// It ends: cells to be refined only become more, and those to be merged fewer.
+void make_alike(Triangulation& triangulation, std::vector<std::array<std::int32_t, 2>> const& pairs) {
+  std::vector<Triangulation::active_cell_iterator> cells;
+  for (auto const& cell : triangulation.active_cell_iterators())
+    cells.push_back(cell);
+  bool changed = true;
+  while (changed) {
+    triangulation.prepare_coarsening_and_refinement();
+    changed = false;
+    for (auto const& [first, second] : pairs) {
+      auto const &a = cells[static_cast<std::size_t>(first)], &b = cells[static_cast<std::size_t>(second)];
+      bool const refines = a->refine_flag_set() || b->refine_flag_set(), merges = a->coarsen_flag_set() && b->coarsen_flag_set();
+      for (auto const& cell : {a, b}) {
+        if (cell->coarsen_flag_set() && !merges) {
+          cell->clear_coarsen_flag();
+          changed = true;
+        }
+        if (refines && !cell->refine_flag_set()) {
+          cell->set_refine_flag();
+          changed = true;
+        }
+      }
+    }
+  }
+}
+
 /// Sets the flags of a cycle. Cells up to `lowest` levels stay as they are: the mesh that the first cycle begins with.
 void set_flags(Triangulation& triangulation, LocalRefinement::Cycle const& cycle, int lowest) {
   auto refine = cycle.refine.begin(), coarsen = cycle.coarsen.begin();
@@ -31,7 +58,9 @@ void set_flags(Triangulation& triangulation, LocalRefinement::Cycle const& cycle
       cell->set_coarsen_flag();
     ++number;
   }
-  if (!cycle.coarsen.empty())  // which cells are merged must be known before; deal.II itself does it once more
+  if (!cycle.alike.empty())
+    make_alike(triangulation, cycle.alike);
+  else if (!cycle.coarsen.empty())  // which cells are merged must be known before; deal.II itself does it once more
     triangulation.prepare_coarsening_and_refinement();
 }
 
@@ -88,9 +117,8 @@ CellOrigins execute(Triangulation& triangulation) {
 }  // namespace
 
 void refine_locally(Mesh& mesh, LocalRefinement const& refinement) {
-  constexpr char const* key = "problem.mesh.adaptive";
   if (!mesh.inner_faces.empty())
-    throw InputError(key,
+    throw InputError("problem.mesh.adaptive",
                      "the mesh file has named surfaces inside the mesh, at which cells are not refined locally yet; take these "
                      "groups out of the file, or run without adaptive");
   Triangulation& triangulation = *mesh.triangulation;

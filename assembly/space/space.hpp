@@ -48,8 +48,17 @@ struct FaceOfTwoCells {
 struct LocalCells {
   std::vector<std::int32_t> active;   ///< their numbers among deal.II's active cells, as LocalRefinement has them
   std::vector<std::uint8_t> levels;   ///< 0: a cell of the mesh before all refinements
-  std::vector<FaceOfTwoCells> faces;  ///< all inside the mesh, by the first of their cells, then its face
+  std::vector<FaceOfTwoCells> faces;  ///< all inside the mesh, by the first of their cells, then its face; then those at `images`
   CellOrigins origins;                ///< by number among the active cells
+  /// Of the last of `faces`, which periodic conditions join: where the corners of the first cell's face are on the second's.
+  std::vector<std::array<std::int32_t, 4>> images{};
+  /// Those faces.
+  [[nodiscard]] std::span<FaceOfTwoCells const> periodic_faces() const { return std::span(faces).last(images.size()); }
+  /// Of a face by its number; null: it is inside the mesh.
+  [[nodiscard]] std::array<std::int32_t, 4> const* images_of(std::size_t face) const {
+    std::size_t const inside = faces.size() - images.size();
+    return face < inside ? nullptr : &images[face - inside];
+  }
 };
 
 /// The cells that contain unknown i: cells[offsets[i]] ... cells[offsets[i + 1] - 1], ascending.

@@ -33,8 +33,8 @@ constexpr int points_of_line = 16;
 constexpr double unseen_factor = 2;
 /// From this alpha h / k on a Robin condition holds u, nearly as a Dirichlet one does; the latter is how large it is where two of
 /// them meet. What flows there between two of them is too large by 5 % then, by 30 % at 12, by 90 % at 30; between one and a
-/// Dirichlet condition by 16 % at 3, 70 % at 12, 180 % at 30 (of 8^2 cells, u = 0 and 1 on two sides, against 256^2).
-constexpr double stiff = 1, stiff_pair = 3;
+/// Dirichlet condition by 10 % at 2, 16 % at 3, 70 % at 12, 180 % at 30 (of 8^2 cells, u = 0 and 1 on two sides, against 256^2).
+constexpr double stiff = 2, stiff_pair = 3;
 
 /// Whether two values differ by more than a factor of two, or in sign.
 bool differ(double a, double b) {

@@ -354,7 +354,7 @@ struct SharedFaces {
         [&](FaceMatcher& match, std::int64_t p) {
           auto const [begin, end] = part(std::ssize(faces), flux_cells_per_part, p);
           for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-            meeting[i] = &match(faces[i]);
+            meeting[i] = &match(static_cast<std::size_t>(i));
         });
     std::map<std::array<int, 6>, std::int32_t> known;
     FaceMatcher const corners(space, all);

@@ -239,7 +239,7 @@ FaceData evaluate_faces(Space const& space, EstimateTables const& tables, Proble
           FaceOfTwoCells const& face = space.local.faces[static_cast<std::size_t>(i)];
           state.first.reset(face.cells[0]);
           state.second.reset(face.cells[1]);
-          Counterpart const& meeting = *(result.meeting[static_cast<std::size_t>(i)] = &state.match(face));
+          Counterpart const& meeting = *(result.meeting[static_cast<std::size_t>(i)] = &state.match(static_cast<std::size_t>(i)));
           BubblesAt const& here = tables.face(face.faces[0], whole_face);
           TablesAt const& there = tables.face(face.faces[1], meeting.quarter);
           double k_first = 0, k_second = 0, area = 0, squares = 0;

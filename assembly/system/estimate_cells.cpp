@@ -65,8 +65,11 @@ Counterparts::Counterparts(ReferenceElement const& rule) {
               all_.push_back(counterpart_of(rule, {{first, second}, {c, at}, axis, is_of_whole}));
 }
 
-Counterpart const& FaceMatcher::operator()(FaceOfTwoCells const& face) {
-  auto const a = corners(face.cells[0], face.faces[0], first_), b = corners(face.cells[1], face.faces[1], second_);
+Counterpart const& FaceMatcher::operator()(std::size_t number) {
+  FaceOfTwoCells const& face = space_.local.faces[number];
+  auto const* const images = space_.local.images_of(number);
+  auto const a = images != nullptr ? *images : corners(face.cells[0], face.faces[0], first_),
+             b = corners(face.cells[1], face.faces[1], second_);
   bool const same_level =
       space_.local.levels[static_cast<std::size_t>(face.cells[0])] == space_.local.levels[static_cast<std::size_t>(face.cells[1])];
   auto const in_second = [&](std::size_t corner) {
@@ -94,16 +97,16 @@ Counterpart const& FaceMatcher::operator()(FaceOfTwoCells const& face) {
   return all_.of({{face.faces[0], face.faces[1]}, {c, at}, first_axis, same_level});
 }
 
-std::array<std::int32_t, 4> FaceMatcher::corners(std::int64_t cell, int face, std::vector<std::int32_t>& dofs) const {
-  space_.dofs(cell, dofs.data());
-  int const n = space_.order + 1, d = face / 2;
+std::array<std::int32_t, 4> face_corners(Space const& space, std::int64_t cell, int face, std::vector<std::int32_t>& dofs) {
+  space.dofs(cell, dofs.data());
+  int const n = space.order + 1, d = face / 2;
   std::array<int, 3> const stride{1, n, n * n};
   std::array<std::int32_t, 4> result{};
   for (std::size_t corner = 0; corner < 4; ++corner)
     result[corner] =
-        dofs[static_cast<std::size_t>(space_.order * (face % 2 * stride[static_cast<std::size_t>(d)] +
-                                                      static_cast<int>(corner & 1U) * stride[face_direction(face, 0)] +
-                                                      static_cast<int>(corner >> 1U) * stride[face_direction(face, 1)]))];
+        dofs[static_cast<std::size_t>(space.order * (face % 2 * stride[static_cast<std::size_t>(d)] +
+                                                     static_cast<int>(corner & 1U) * stride[face_direction(face, 0)] +
+                                                     static_cast<int>(corner >> 1U) * stride[face_direction(face, 1)]))];
   return result;
 }
 

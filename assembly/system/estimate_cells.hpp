@@ -168,17 +168,23 @@ private:
   std::vector<Counterpart> all_;
 };
 
-/// Finds how faces meet, by the vertices that both cells have.
+/// The unknowns at the corners of a face, the lower one of its directions fastest. `dofs` are those of the cell afterwards.
+[[nodiscard]] std::array<std::int32_t, 4> face_corners(Space const& space, std::int64_t cell, int face,
+                                                       std::vector<std::int32_t>& dofs);
+
+/// Finds how faces meet, by the vertices that both cells have, or that have images at the other.
 class FaceMatcher {
 public:
   FaceMatcher(Space const& space, Counterparts const& all)
       : space_(space), all_(all), first_(static_cast<std::size_t>(space.n_local)), second_(first_) {}
 
-  /// What it returns lives as long as `all`.
-  [[nodiscard]] Counterpart const& operator()(FaceOfTwoCells const& face);
+  /// Of a face of space.local by its number. What it returns lives as long as `all`.
+  [[nodiscard]] Counterpart const& operator()(std::size_t number);
 
   /// The unknowns at the corners of a face, the lower one of its directions fastest.
-  [[nodiscard]] std::array<std::int32_t, 4> corners(std::int64_t cell, int face, std::vector<std::int32_t>& dofs) const;
+  [[nodiscard]] std::array<std::int32_t, 4> corners(std::int64_t cell, int face, std::vector<std::int32_t>& dofs) const {
+    return face_corners(space_, cell, face, dofs);
+  }
 
 private:
   Space const& space_;

@@ -1,5 +1,6 @@
 #include "assembly/system/periodic.hpp"
 
+#include "assembly/system/estimate_cells.hpp"
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
@@ -44,15 +45,19 @@ public:
       entries_.push_back({along(node.at), &node});
     std::sort(entries_.begin(), entries_.end(), [](Entry const& a, Entry const& b) { return a.place < b.place; });
   }
-  /// The node within `tolerance` of x; null without one.
-  [[nodiscard]] PeriodicNode const* at(Point3 const& x, double tolerance) const {
+  /// The nearest node within `tolerance` of x that hangs, or does not; null without one.
+  [[nodiscard]] PeriodicNode const* at(Point3 const& x, double tolerance, bool hangs) const {
     double const place = along(x);
     auto entry = std::lower_bound(entries_.begin(), entries_.end(), place - tolerance,
                                   [](Entry const& e, double value) { return e.place < value; });
+    PeriodicNode const* nearest = nullptr;
+    double least = tolerance;
     for (; entry != entries_.end() && entry->place <= place + tolerance; ++entry)
-      if (distance_of(entry->node->at, x) <= tolerance)
-        return entry->node;
-    return nullptr;
+      if (double const distance = distance_of(entry->node->at, x); distance <= least && entry->node->hangs == hangs) {
+        least = distance;
+        nearest = entry->node;
+      }
+    return nearest;
   }
 
 private:
@@ -170,7 +175,8 @@ std::vector<PeriodicNode> periodic_nodes(Space const& space, ReferenceElement co
   found.erase(std::unique(found.begin(), found.end()), found.end());
   std::vector<PeriodicNode> nodes;
   for (auto const& [boundary, unknown] : found)
-    nodes.push_back({boundary, fixed.contains(unknown), unknown, space.point(unknown)});
+    nodes.push_back({boundary, fixed.contains(unknown), unknown, space.point(unknown),
+                     space.hanging.size() > 0 && space.hanging.constrained(unknown)});
   return nodes;
 }
 
@@ -199,7 +205,7 @@ std::vector<PeriodicNodePair> periodic_pairs(std::span<PeriodicNode const> list,
     PointIndex const index(second);
     for (PeriodicNode const& node : first) {
       Point3 const image = motion(node.at);
-      PeriodicNode const* const partner = index.at(image, tolerance);
+      PeriodicNode const* const partner = index.at(image, tolerance, node.hangs);
       if (partner == nullptr)
         throw InputError(key, "the node of " + name(0) + " at " + to_text(node.at) + " would be moved to " + to_text(image) +
                                   ", where " + name(1) + " has no node; periodic boundaries need meshes that match");
@@ -248,12 +254,60 @@ std::vector<PeriodicTie> periodic_ties(std::span<PeriodicNode const> list, Probl
 Constraints periodic_constraints(Space const& space, ReferenceElement const& element, ProblemData const& data) {
   if (!data.has_periodic_boundaries())
     return Constraints();
-  Constraints constraints(space.n_dofs);
+  // What hangs does so on both sides, and follows nodes that are tied.
+  Constraints constraints = space.hanging.size() > 0 ? space.hanging : Constraints(space.n_dofs);
   for (PeriodicTie const& tie : periodic_ties(periodic_nodes(space, element, data), data)) {
+    if (constraints.constrained(tie.number))
+      continue;
     Constraints::Entry const entry{static_cast<std::int32_t>(tie.to), 1};
     constraints.set(static_cast<std::int32_t>(tie.number), tie.offset, {&entry, 1});
   }
   return constraints;
+}
+
+void join_periodic_faces(Space& space, ReferenceElement const& element, ProblemData const& data) {
+  auto const nodes = periodic_nodes(space, element, data);
+  auto const pairs = periodic_pairs(nodes, data);  // by condition, then the first
+  std::map<unsigned, std::vector<BoundaryFace>> faces_of;
+  for (BoundaryFace const& face : space.boundary_faces)
+    faces_of[face.boundary_id].push_back(face);
+  std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
+  for (std::size_t c = 0; c < data.boundary.size(); ++c) {
+    BoundaryData const& condition = data.boundary[c];
+    if (condition.type != BoundaryType::periodic)
+      continue;
+    std::string const key = "problem.boundary[" + std::to_string(c) + "]";
+    if (condition.map)
+      for (std::size_t i = 0; i < 9; ++i)
+        if (std::abs((*condition.map)[4 * (i / 3) + i % 3] - (i % 4 == 0 ? 1 : 0)) > 1e-9)
+          throw InputError(key, "boundaries that a rotation joins are not refined locally yet; run without problem.mesh.adaptive");
+    auto const image_of = [&](std::int32_t unknown) {
+      auto const found = std::lower_bound(pairs.begin(), pairs.end(), std::pair{c, static_cast<std::int64_t>(unknown)},
+                                          [](PeriodicNodePair const& pair, std::pair<std::size_t, std::int64_t> const& at) {
+                                            return std::pair{pair.condition, pair.first} < at;
+                                          });
+      return static_cast<std::int32_t>(found->second);
+    };
+    std::map<std::array<std::int32_t, 4>, BoundaryFace> second;
+    for (BoundaryFace const& face : faces_of[condition.sides[1]]) {
+      auto corners = face_corners(space, face.cell, face.face, dofs);
+      std::sort(corners.begin(), corners.end());
+      second.emplace(corners, face);
+    }
+    for (BoundaryFace const& face : faces_of[condition.sides[0]]) {
+      std::array<std::int32_t, 4> images = face_corners(space, face.cell, face.face, dofs);
+      for (std::int32_t& corner : images)
+        corner = image_of(corner);
+      std::array<std::int32_t, 4> sorted = images;
+      std::sort(sorted.begin(), sorted.end());
+      auto const other = second.find(sorted);
+      if (other == second.end())
+        throw InputError(key, "periodic boundaries need meshes that match: a face near " + to_text(space.point(images[0])) +
+                                  " has no counterpart");
+      space.local.faces.push_back({{face.cell, other->second.cell}, {face.face, other->second.face}});
+      space.local.images.push_back(images);
+    }
+  }
 }
 
 }  // namespace poisson::assembly

@@ -12,6 +12,7 @@ struct PeriodicNode {
   bool fixed = false;       ///< it has a Dirichlet value, too
   std::int64_t number = 0;  ///< of the unknown
   std::array<double, 3> at{};
+  bool hangs = false;  ///< it is of a smaller cell on an edge of a larger one, which may have a node at the same place
 };
 /// u at a node is u at another one plus `offset`.
 struct PeriodicTie {

@@ -35,7 +35,7 @@ constexpr std::int64_t share_of_inclusions = 4;
 /// Larger ones are left to cg: there cannot be many, and what it takes to make their functions would show.
 constexpr std::size_t most_of_one = std::size_t{1} << 17;
 /// Rows that are brought to the host at once.
-constexpr std::size_t rows_at_once = std::size_t{1} << 20;
+constexpr std::size_t rows_of_inclusions = std::size_t{1} << 20;
 
 /// Calls pass(slab) for all planes.
 template <class Pass>
@@ -177,7 +177,7 @@ std::vector<Inclusions::Function> Inclusions::functions_of(Matrix const& a, Coun
   Context& context = a.context();
   for (std::size_t begin = 0, end = 0; begin < result.size(); begin = end) {
     Numbers of_rows;
-    for (end = begin; end < result.size() && (end == begin || of_rows.size() < rows_at_once); ++end)
+    for (end = begin; end < result.size() && (end == begin || of_rows.size() < rows_of_inclusions); ++end)
       of_rows.insert(of_rows.end(), result[end].support.begin(), result[end].support.end());
     std::sort(of_rows.begin(), of_rows.end());
     of_rows.erase(std::unique(of_rows.begin(), of_rows.end()), of_rows.end());

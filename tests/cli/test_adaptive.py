@@ -321,7 +321,10 @@ REFUSED = {
     "a probe that is not there": (["problem.mesh.adaptive.target=probe.nose"], "problem.mesh.adaptive.target", "nose"),
     "a flux that is given": (["problem.mesh.adaptive.target=flux.0"], "problem.mesh.adaptive.target", "flux.0"),
     "matrix_free": (["matrix.format=matrix_free"], "matrix.format", "hanging"),
-    "periodic boundaries": (["problem.boundary=[{ids: [0, 1], type: periodic}, {ids: all, type: dirichlet, value: 0}]"], "problem.mesh.adaptive", "periodic"),
+    "a bound with periodic boundaries": (["problem.boundary=[{ids: [0, 1], type: periodic}, {ids: all, type: dirichlet, value: 0}]", "problem.mesh.adaptive.estimator=equilibrated"],
+                                         "problem.mesh.adaptive.estimator", "periodic"),
+    "a flux through periodic boundaries": (["problem.boundary=[{ids: [0, 1], type: periodic, value: 1}, {ids: all, type: dirichlet, value: x}]", "problem.mesh.adaptive.target=flux.0"],
+                                           "problem.mesh.adaptive.target", "periodic"),
     "a tolerance of 0": (["problem.mesh.adaptive.tolerance=0"], "problem.mesh.adaptive.tolerance", "0.1%"),
     "a tolerance of all": (["problem.mesh.adaptive.tolerance=100%"], "problem.mesh.adaptive.tolerance", "0.1%"),
     "a key without the tolerance": (["problem.mesh.adaptive={max_cycles: 3}"], "problem.mesh.adaptive.max_cycles", "tolerance"),
@@ -335,6 +338,54 @@ def test_what_does_not_go_is_refused_by_name(poisson, case):
     sets, key, word = REFUSED[case]
     done = run(poisson, PLATE, *sets, code=1)
     assert key in done.stderr and word in done.stderr, done.stderr
+
+
+def adaptive_cycles(record, *keys):
+    return [[cycle[key] for key in keys] for cycle in record["adaptive"]["cycles"]]
+
+
+@pytest.mark.parametrize("order, estimator", [(1, "local_problems"), (2, "local_problems"), (1, "residual"), (3, "local_problems")])
+def test_a_periodic_medium_does_not_know_where_it_begins(poisson, order, estimator):
+    """A cube of high k in the middle, or in the eight corners: the same meshes, values and estimates, cycle by cycle."""
+    text = """
+problem:
+  mesh:
+    cells: [4, 4, 4]
+    adaptive: {tolerance: 0.1%, max_cycles: 5, coarsen_fraction: 0.1}
+  coefficient: "if((x-0.25)*(x-0.75) < 0 && (y-0.25)*(y-0.75) < 0 && (z-0.25)*(z-0.75) < 0, 100, 1)"
+  boundary:
+    - {ids: [0, 1], type: periodic, value: 1}
+    - {ids: [2, 3], type: periodic}
+    - {ids: [4, 5], type: periodic}
+"""
+    sets = [f"problem.element.order={order}", f"problem.mesh.adaptive.estimator={estimator}"]
+    if order == 3:
+        sets.append("problem.mesh.adaptive.max_cycles=3")
+    one, _ = run(poisson, text, *sets)
+    other, _ = run(poisson, text.replace("< 0", "> 0"), *sets)
+    assert adaptive_cycles(one, "cells") == adaptive_cycles(other, "cells")
+    assert one["dofs"] < other["dofs"]  # the corners are on the sides, whose nodes count twice
+    for a, b in zip(adaptive_cycles(one, "value", "estimate"), adaptive_cycles(other, "value", "estimate")):
+        assert a == pytest.approx(b, rel=1e-8)
+    quantities = one["quantities"]
+    assert quantities["energy"] == pytest.approx(quantities["flux.0"] / 2, rel=1e-8)
+    assert quantities["flux.0"] == pytest.approx(-quantities["flux.1"], rel=1e-8)
+    cycles = one["adaptive"]["cycles"]
+    assert cycles[-1]["estimate"] < 0.7 * cycles[0]["estimate"] and cycles[-1]["value"] < cycles[0]["value"]
+
+
+@pytest.mark.parametrize("target", ["", "flux.heater", "energy"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_periodic_sides_of_what_does_not_depend_on_them_are_insulated_ones(poisson, order, target):
+    sides = "    - {ids: [2, 3], type: periodic}\n"
+    text = PLATE.replace("    - {ids: all", sides + "    - {ids: all").replace("type: robin, alpha: 3", "type: dirichlet")
+    sets = [f"problem.element.order={order}", "problem.mesh.adaptive.max_cycles=5", "problem.mesh.adaptive.tolerance=1e-6",
+            f"problem.mesh.adaptive.target={target}"]
+    periodic, _ = run(poisson, text, *sets)
+    insulated, _ = run(poisson, text.replace(sides, ""), *sets)
+    assert adaptive_cycles(periodic, "dofs") == adaptive_cycles(insulated, "dofs") and len(periodic["adaptive"]["cycles"]) == 5
+    for a, b in zip(adaptive_cycles(periodic, "value", "estimate"), adaptive_cycles(insulated, "value", "estimate")):
+        assert a == pytest.approx(b, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("shape, order", [(2, 1), (2, 2), (3, 2), (3, 3)])

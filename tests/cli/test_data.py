@@ -125,7 +125,7 @@ problem:
     assert not told("parameters.a=240", "problem.boundary[1].value=a")
     assert not told("parameters.a=240", "problem.boundary[1].ids=[1]")
     plate = ["problem.boundary[1]={ids: [2], type: dirichlet, value: 0}"]
-    assert told("parameters.a=10", *plate) and not told("parameters.a=7", *plate)
+    assert told("parameters.a=17", *plate) and not told("parameters.a=15", *plate)
     named = ["problem.mesh.boundaries=[{name: hot, where: x < 1e-6}, {name: cold, where: y < 1e-6}]",
              "problem.boundary[0]={names: [hot], type: robin, alpha: a, value: a}",
              "problem.boundary[1]={names: [cold], type: robin, alpha: a, value: 0}"]

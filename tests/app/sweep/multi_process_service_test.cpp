@@ -98,10 +98,10 @@ TEST_F(MultiProcessServiceTest, EndsWithAProcessThatIsKilled) {
 TEST_F(MultiProcessServiceTest, SaysWhyThereIsNone) {
   auto const obstacle = [] { return MultiProcessService([] { return 0; }).obstacle(); };
   setenv("PATH", (folder_ / "tmp").c_str(), 1);
-  EXPECT_EQ(obstacle(), "the program nvidia-cuda-mps-control is missing, or does not start");
+  EXPECT_EQ(obstacle(), "there is no program nvidia-cuda-mps-control in PATH");
   setenv("PATH", (folder_.string() + ":" + path_).c_str(), 1);
   install("exit 1\n");
-  EXPECT_EQ(obstacle(), "the program nvidia-cuda-mps-control is missing, or does not start");
+  EXPECT_EQ(obstacle(), "the program " + (folder_ / "nvidia-cuda-mps-control").string() + " does not start");
   install();
   EXPECT_EQ(obstacle(), "it serves no device here");
   EXPECT_TRUE(leaves_nothing());

@@ -23,6 +23,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <random>
 #include <sstream>
 #include <string>
 #include <unistd.h>
@@ -476,11 +477,62 @@ TEST(LocalRefinement, NextMeshesAreMadeFromTheLast) {
   }
 }
 
-TEST(LocalRefinement, WhatIsNotKnownYetIsRefused) {
-  ProblemSpec spec = by_chance(flat_box({2, 2, 2}), 1, 1);
-  spec.boundary = {{false, {0, 1}, {}, BoundaryType::periodic, "0", "0"}, on_all_boundaries(BoundaryType::dirichlet, "0")};
-  Discretization discretization(spec);
-  EXPECT_THROW(static_cast<void>(discretization.assemble()), InputError);
+/// Cells on one side of periodic boundaries are marked by chance: those on the other side follow. Polynomials
+/// that differ by constants on both sides are exact, and fluxes and estimates know both sides.
+TEST(LocalRefinement, PeriodicBoundariesStayAlike) {
+  struct Case {
+    int order;
+    char const *u, *f;
+    double (*exact)(std::array<double, 3> const&);
+  };
+  for (Case const& of : {Case{1, "x + 2*y - 3*z", "0", [](auto const& x) { return x[0] + 2 * x[1] - 3 * x[2]; }},
+                         Case{2, "x + 2*y + z^2", "-2", [](auto const& x) { return x[0] + 2 * x[1] + x[2] * x[2]; }},
+                         Case{3, "x + 2*y + z^3", "-6*z", [](auto const& x) { return x[0] + 2 * x[1] + std::pow(x[2], 3); }},
+                         Case{4, "x + 2*y + z^4", "-12*z^2", [](auto const& x) { return x[0] + 2 * x[1] + std::pow(x[2], 4); }}})
+    for (MeshSpec const& mesh :
+         {flat_box({2, 3, 2}), generated("subdivided_hyper_rectangle", "2, 3, 2 : 0, 0, 0 : 1, 1, 1 : true")}) {
+      SCOPED_TRACE(mesh.generator + " of order " + std::to_string(of.order));
+      ProblemSpec spec = problem_with_levels(mesh, of.order);
+      spec.source = of.f;
+      spec.boundary = {{false, {0, 1}, {}, BoundaryType::periodic, "1", "0"},
+                       {false, {2, 3}, {}, BoundaryType::periodic, "2", "0"},
+                       on_all_boundaries(BoundaryType::dirichlet, of.u)};
+      std::mt19937 numbers(static_cast<unsigned>(of.order));
+      for (int i = 0; i < (of.order < 3 ? 4 : 2); ++i) {
+        Discretization const before(spec);
+        LocalCells const& cells = before.local_cells();
+        LocalRefinement::Cycle cycle;
+        for (std::int32_t cell = 0; cell < static_cast<std::int32_t>(cells.active.size()); ++cell)
+          if (numbers() % 6 == 0)
+            cycle.refine.push_back(cell);
+          else if (numbers() % 2 == 0)
+            cycle.coarsen.push_back(cell);
+        for (FaceOfTwoCells const& face : cells.periodic_faces()) {
+          auto const at = [&](std::size_t side) { return cells.active[static_cast<std::size_t>(face.cells[side])]; };
+          EXPECT_EQ(cells.levels[static_cast<std::size_t>(face.cells[0])], cells.levels[static_cast<std::size_t>(face.cells[1])]);
+          cycle.alike.push_back({at(0), at(1)});
+        }
+        add_cycle(spec, std::move(cycle));
+      }
+      Discretization discretization(spec);
+      auto const& levels = discretization.local_cells().levels;
+      EXPECT_GE(*std::max_element(levels.begin(), levels.end()), 2);
+      auto const u = solve(discretization);
+      EXPECT_LT(largest_difference(discretization, u, of.exact), 1e-10);
+      for (Estimator const estimator : {Estimator::local_problems, Estimator::residual}) {
+        auto const found = discretization.estimate_error(estimator, u).squares;
+        EXPECT_LT(std::sqrt(std::accumulate(found.begin(), found.end(), 0.0)), 1e-8);
+      }
+      auto const q = discretization.quantities(u);
+      std::map<unsigned, double> const expected{{0, 1}, {1, -1}, {2, 2}, {3, -2}};
+      for (auto const& [id, flux] : expected)
+        EXPECT_NEAR(q.boundaries.at(id).flux, flux, 1e-9) << id;
+      // Another jump is another solution.
+      spec.boundary[0].value = "2";
+      spec.boundary[2].value = std::string("x + ") + of.u;
+      Discretization other(spec);
+      EXPECT_LT(largest_difference(other, solve(other), [&](auto const& x) { return x[0] + of.exact(x); }), 1e-10);
+    }
 }
 
 TEST(LocalRefinement, LargestCells) {

@@ -119,8 +119,9 @@ TEST(EquilibratedFlux, IsInBalance) {
     FaceMatcher match(of.space, all);
     EstimateCell cell(of.space, of.data);
     std::size_t hanging = 0;
-    for (FaceOfTwoCells const& face : of.space.local.faces) {
-      Counterpart const& meets = match(face);
+    for (std::size_t number = 0; number < of.space.local.faces.size(); ++number) {
+      FaceOfTwoCells const& face = of.space.local.faces[number];
+      Counterpart const& meets = match(number);
       hanging += meets.quarter != whole_face ? 1 : 0;
       auto const here = points_on_face(of.element, face.faces[0], whole_face),
                  there = points_on_face(of.element, face.faces[1], meets.quarter);
