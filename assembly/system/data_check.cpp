@@ -26,8 +26,9 @@ constexpr std::int64_t most_sampled_faces = 2048;
 constexpr double told_of_integral = 0.1, told_of_faces = 1. / 3;
 /// The same for a Dirichlet value and its interpolation at nodes, of how much it varies.
 constexpr double told_of_dirichlet = 1. / 3;
-/// Cells in which k is looked at along three lines through the centre, and the points of a line.
-constexpr std::int64_t fewest_lines = 64, most_lines = 4096, cells_a_line = 8;
+/// Cells in which k is looked at along three lines through the centre: half a layer of n cells. A flat layer of the material is
+/// then met by n^(1/3) / 2 of them.
+constexpr std::int64_t fewest_cells_with_lines = 64, most_cells_with_lines = 1 << 15;
 constexpr int points_of_line = 16;
 /// k between Gauss points is told where it is that many times larger, or smaller, than at all of them.
 constexpr double unseen_factor = 2;
@@ -354,7 +355,8 @@ void check_between_points(Space const& space, ReferenceElement const& element, P
     return;
   auto const& map_nodes = geometry_nodes_1d(space, element);
   PointTables const gauss = tabulate(map_nodes, element.volume_points), lines = tabulate(map_nodes, points_of_lines());
-  std::int64_t const n = std::min(space.n_cells, std::clamp(space.n_cells / cells_a_line, fewest_lines, most_lines));
+  auto const half_a_layer = static_cast<std::int64_t>(std::pow(static_cast<double>(space.n_cells), 2. / 3) / 2);
+  std::int64_t const n = std::min(space.n_cells, std::clamp(half_a_layer, fewest_cells_with_lines, most_cells_with_lines));
   std::vector<DataFindings::Unseen> parts(static_cast<std::size_t>(n_parts(n, cells_of_a_part)));
   parallel_for(
       std::ssize(parts), [&] { return CellPoints(space, data); },

@@ -142,7 +142,7 @@ def test_k_that_hides_between_gauss_points_is_told(poisson, mesh, ranks):
     (one,) = told("if(abs(z - 0.47) < 0.002, 1e-3, 1)")  # an insulating film in one of 16 layers of cells
     assert "problem.coefficient" in one and "problem.mesh.regions" in one, one
     n, looked_at = (int(one.split(text)[0].split()[-1]) for text in (" cells, of", " cells that were"))
-    assert looked_at in (512, 516) and looked_at / 32 < n < looked_at / 8, one
+    assert 120 < looked_at < 170 and looked_at / 32 < n < looked_at / 8, one
     assert told("[1, \"if(abs(x - 0.03) < 0.002, 50, 1)\", 1]")
     # Points that meet it, or a k that only varies; one that jumps is told as before.
     assert told("if(abs(z - 0.47) < 0.012, 1e-3, 1)") and not told("if(abs(z - 0.47) < 0.012, 1e-3, 1)", "problem.quadrature=8")
