@@ -1,12 +1,18 @@
 #include "gpu/core/csr_entries.hpp"
 
 #include "gpu/core/host_vector.hpp"
+#include "gpu/core/threads.hpp"
 
+#include <algorithm>
 #include <span>
+#include <vector>
 
 namespace poisson {
 
 namespace {
+
+/// Fewer entries than these are put in their places by one thread.
+constexpr std::int64_t fewest_in_parts = 1 << 14;
 
 struct ColumnEntry {
   std::int32_t column;
@@ -46,13 +52,30 @@ CsrMatrix csr_of_entries(std::int64_t n_rows, std::int64_t n_columns, std::vecto
   // next[row + 1] is where the next entry of a row goes; in the end where those of the next row begin.
   HostVector<std::int64_t> next;
   next.resize(static_cast<std::size_t>(n_rows) + 2, 0);
-  for (MatrixEntry const& entry : entries)
-    ++next[static_cast<std::size_t>(entry.row) + 2];
+  auto const n_entries = std::ssize(entries);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t e = 0; e < n_entries; ++e) {
+    std::int64_t& count = next[static_cast<std::size_t>(entries[static_cast<std::size_t>(e)].row) + 2];
+#pragma omp atomic
+    ++count;
+  }
   for (std::size_t row = 2; row < next.size(); ++row)
     next[row] += next[row - 1];
+  // A thread puts the entries of some rows in their places, as many as others, and reads all: so they stay in their order.
+  std::int64_t const n_parts = n_entries < fewest_in_parts ? 1 : thread_count();
+  std::vector<std::int64_t> first_row(static_cast<std::size_t>(n_parts) + 1, n_rows);
+  for (std::int64_t part = 0; part < n_parts; ++part)
+    first_row[static_cast<std::size_t>(part)] =
+        std::lower_bound(next.begin() + 1, next.end() - 1, part * n_entries / n_parts) - (next.begin() + 1);
+  first_row[0] = 0;
   HostVector<ColumnEntry> by_row(entries.size());
-  for (MatrixEntry const& entry : entries)
-    by_row[static_cast<std::size_t>(next[static_cast<std::size_t>(entry.row) + 1]++)] = {entry.column, entry.value};
+#pragma omp parallel for schedule(static)
+  for (std::int64_t part = 0; part < n_parts; ++part) {
+    std::int64_t const begin = first_row[static_cast<std::size_t>(part)], end = first_row[static_cast<std::size_t>(part) + 1];
+    for (MatrixEntry const& entry : entries)
+      if (entry.row >= begin && entry.row < end)
+        by_row[static_cast<std::size_t>(next[static_cast<std::size_t>(entry.row) + 1]++)] = {entry.column, entry.value};
+  }
 
   CsrMatrix result;
   result.n_rows = n_rows;

@@ -43,7 +43,7 @@ void for_entries(CsrMatrix const& a, Take const& take) {
 }
 
 /// Makes a matrix in CSR from entries in any order, with all threads. Entries in one place are added in the order in which they
-/// stand. Bytes an entry: 24 read twice, then 16, three times at most.
+/// stand. Bytes an entry: 24 read once, and once by every thread, then 16, three times at most.
 [[nodiscard]] CsrMatrix csr_of_entries(std::int64_t n_rows, std::int64_t n_columns, std::vector<MatrixEntry> const& entries);
 
 }  // namespace poisson
