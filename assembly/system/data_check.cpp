@@ -849,9 +849,8 @@ std::vector<std::pair<std::string, std::string>> DataFindings::warnings(std::siz
             std::to_string(first) + "] hold u at different values, " + number(robin_meeting.values[1]) + " and " +
             number(robin_meeting.values[0]) + ", and meet at " + cells(robin_meeting.count, "node") +
             ", one of them (x, y, z) = " + to_text(robin_meeting.where) +
-            ": what flows from one to the other there is too large by 5 % of it where that is 3, and by all of it where it is 30; "
-            "take "
-            "smaller cells at this edge (h: the edge of a cell, over the order of elements), or hold u by 'dirichlet'");
+            ": what flows from one to the other there is too large, by 5 to 16 % where alpha h / k is 3, and by far where it is "
+            "30; take smaller cells at this edge (h: the edge of a cell, over the order of elements), or hold u by 'dirichlet'");
   return result;
 }
 

@@ -121,6 +121,7 @@ problem:
     assert not told("parameters.a=100", "problem.coefficient=5")
     (one,) = told("parameters.a=240")
     assert "problem.boundary[1]" in one and "up to 30 where" in one and "0 and 1" in one and "at 3 nodes" in one, one
+    assert "too large, by 5 to 16 %" in one and "take smaller cells" in one, one
     # With the same value far away nothing flows between them; opposite sides do not meet; a Dirichlet condition does.
     assert not told("parameters.a=240", "problem.boundary[1].value=a")
     assert not told("parameters.a=240", "problem.boundary[1].ids=[1]")
