@@ -135,6 +135,38 @@ problem:
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("condition, source", [("type: robin, alpha: 1e-12, value: 0", 1), ("type: dirichlet, value: 1", 1e-13)])
+def test_fluxes_of_a_solution_that_is_constant_to_its_last_digits(poisson, condition, source, ranks):
+    """u is 1.7e11, or 1: of its differences few digits are left, or none. All that the source gives flows out all the same."""
+    record = run(poisson, f"""
+output: {{picture: false, report: false, vtk: {{enabled: false}}}}
+problem:
+  mesh: {{cells: [8, 8, 8]}}
+  source: {source}
+  boundary: [{{ids: all, {condition}}}]
+""", ranks=ranks)
+    quantities = record["quantities"]
+    assert record["status"] == "converged" and 0 < quantities["balance"] < 1e-6
+    for side in range(6):
+        assert quantities[f"flux.{side}"] == pytest.approx(source / 6, rel=1e-6)
+    if source == 1:
+        assert quantities["mean"] == pytest.approx(1e12 / 6, rel=1e-6)
+
+
+def test_a_region_in_a_part_that_is_left_out_is_told(poisson):
+    text = """
+problem:
+  mesh: {cells: [10, 2, 2], regions: [{name: wall, where: "x > 0.4 && x < 0.6"}, {name: lost, where: "x > 0.8"}]}
+  coefficient: {wall: void, lost: 5, default: 1}
+  boundary: [{ids: [0], type: dirichlet, value: 1}, {ids: all, type: neumann, value: 0}]
+"""
+    for ranks in (1, 2):
+        words = ["run", poisson.write(text), "--output", "out", "--overwrite", "--quiet"]
+        done = poisson(*words, code=1) if ranks == 1 else on_ranks(poisson, ranks, *words, code=1)
+        assert "problem.mesh.regions[1].where" in done.stderr and "without the parts that touch no boundary where u is fixed" in done.stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("mesh", ["{cells: [16, 16, 16]}", "{generator: hyper_rectangle, arguments: [[0, 0, 0], [1, 1, 1], true], refinements: 4}"])
 def test_k_that_hides_between_gauss_points_is_told(poisson, mesh, ranks):
     def told(k, *sets):
