@@ -410,8 +410,6 @@ MatrixMemory of_lattices(RunConfig const& config, Format format, LargestPart con
   result.host_assembly += 8 * part.rows;  // the right-hand side of own rows
   if (plan.route != Route::lattices)      // Dirichlet values of the unknowns around, and their places
     result.host_assembly += 20 * part.around;
-  else if (format == Format::half_cds)  // rows of the rim, with what others add to them
-    result.host += 3 * 27 * 12 * part.ghosts;
   return result;
 }
 

@@ -2,7 +2,6 @@
 
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/csr_entries.hpp"
-#include "gpu/elements/lattice_operator.hpp"
 #include "gpu/exchange/halo.hpp"
 #include "gpu/solvers/true_residual.hpp"
 
@@ -13,35 +12,29 @@ namespace poisson::app {
 
 SharedMatrix::SharedMatrix(Team& team, RankRows rows, SplitRows parts, std::unique_ptr<Matrix> local)
     : team_(team), rows_(std::move(rows)) {
-  hold(std::move(local), parts, {}, nullptr);
+  if (team_.is_alone())
+    whole_ = std::move(local);
+  else
+    part_ = std::make_unique<RankMatrix>(std::move(local), parts, rows_.neighbors, team_.communicator());
 }
 
 SharedMatrix::SharedMatrix(Team& team, BlockSystem block, std::vector<RankNeighbor> neighbors,
                            std::shared_ptr<SharedLattices const> lattices)
-    : team_(team),
-      rows_{std::move(neighbors), nullptr},
-      rim_(std::move(block.rows)),
-      rim_rows_(std::move(block.rim_rows)),
-      is_block_(block.rim.couplings != nullptr) {
-  hold(std::move(block.local), rim_, std::move(block.rim), std::move(lattices));
-}
-
-void SharedMatrix::hold(std::unique_ptr<Matrix> local, SplitRows const& rim, StoredRim of_block,
-                        std::shared_ptr<SharedLattices const> lattices) {
+    : team_(team), rows_{std::move(neighbors), nullptr}, is_block_(block.rim.couplings != nullptr) {
   Communicator& ranks = team_.communicator();
-  if (team_.is_alone() && !is_block_)
-    whole_ = std::move(local);
-  else if (is_block_)
-    part_ = std::make_unique<RankMatrix>(std::move(local), std::move(of_block), rows_.neighbors, ranks);
+  if (is_block_)
+    part_ = std::make_unique<RankMatrix>(std::move(block.local), std::move(block.rim), rows_.neighbors, ranks);
+  else if (lattices != nullptr)
+    part_ = std::make_unique<RankMatrix>(std::move(block.local), std::move(lattices), ranks);
   else
-    part_ = std::make_unique<RankMatrix>(std::move(local), rim, rows_.neighbors, ranks, std::move(lattices));
+    whole_ = std::move(block.local);
 }
 
 RankRows SharedMatrix::rows() const {
   if (rows_.matrix != nullptr)
     return rows_;
-  if (auto const* const shared = dynamic_cast<LatticeOperator const*>(&local()); shared != nullptr && shared->is_shared())
-    return {rows_.neighbors, std::make_shared<CsrMatrix const>(shared->own_rows())};
+  if (part_ != nullptr && part_->lattices() != nullptr)
+    return {rows_.neighbors, std::make_shared<CsrMatrix const>(part_->rows_of_lattices())};
   CsrMatrix own = local().to_csr();
   if (part_ != nullptr && !part_->own_columns().empty()) {
     HostVector<std::int32_t> const rim = part_->rim();
@@ -61,8 +54,6 @@ RankRows SharedMatrix::rows() const {
   }
   if (rows_.neighbors.empty())
     return {{}, std::make_shared<CsrMatrix const>(std::move(own))};
-  if (!is_block_)
-    return {rows_.neighbors, std::make_shared<CsrMatrix const>(join_rows(own, rim_.rim, rim_rows_, rows_.n_ghosts()))};
   HostVector<std::int32_t> const rim = part_->rim();
   CsrMatrix const of_rim = rows_of_rim(own, rim, part_->couplings());
   return {rows_.neighbors, std::make_shared<CsrMatrix const>(join_rows(own, rim, of_rim, rows_.n_ghosts()))};
@@ -83,12 +74,13 @@ Field SharedMatrix::true_residual(Field const& b, FieldPair const& solution) con
       all.low = extend(solution.low);
     x = &all;
   }
-  if (rows_.matrix != nullptr || local().n_rows() == 0)
-    return Field(residual_of(CsrResidualCheck(rows_.matrix != nullptr ? *rows_.matrix : rim_rows_), x->high.host(), b.host(),
-                             x->low.host()));
-  if (is_block_)
-    return stored_residual(local(), part_->formulas_of_rim(), part_->stored_couplings(), b, x->high, x->low);
-  return stored_residual(local(), rim_.rim, rim_rows_, b, x->high, x->low);
+  if (rows_.matrix != nullptr)
+    return Field(residual_of(CsrResidualCheck(*rows_.matrix), x->high.host(), b.host(), x->low.host()));
+  if (!is_block_)
+    return stored_residual(local(), b, x->high, x->low);
+  if (local().n_rows() == 0)
+    return Field(HostVector<double>());
+  return stored_residual(local(), part_->formulas_of_rim(), part_->stored_couplings(), b, x->high, x->low);
 }
 
 }  // namespace poisson::app

@@ -45,13 +45,8 @@ public:
   [[nodiscard]] std::int64_t bytes() const { return part_ != nullptr ? part_->bytes() : whole_->bytes(); }
 
 private:
-  void hold(std::unique_ptr<Matrix> local, SplitRows const& rim, StoredRim of_block,
-            std::shared_ptr<SharedLattices const> lattices);
-
   Team& team_;
-  RankRows rows_;  ///< without a matrix where that was assembled in its format
-  SplitRows rim_;  ///< then, of lattices, the rim's rows, and the whole of them
-  CsrMatrix rim_rows_;
+  RankRows rows_;                     ///< without a matrix where that was assembled in its format
   bool is_block_ = false;             ///< of a box
   std::unique_ptr<Matrix> whole_;     ///< of a rank without others, but for boxes that repeat themselves
   std::unique_ptr<RankMatrix> part_;  ///< else

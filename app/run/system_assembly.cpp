@@ -287,14 +287,14 @@ void System::assemble_own_lattices(Context& context) {
     } catch (DataError const& error) {
       (has_pieces ? mesh_.around : mesh_.own)->refuse(error, !has_pieces);
     }
-    if (format == Format::matrix_free) {
-      if (mesh_.around)
-        emptied = mesh_.around->emptied_entries(mesh_.around->dirichlet_on_rims(), [this](std::int64_t unknown) {
-          return mesh_.has_row(static_cast<std::size_t>(unknown));
-        });
-      if (plan_.may_lower && has_pieces)
+    if (mesh_.around)
+      emptied = mesh_.around->emptied_entries(mesh_.around->dirichlet_on_rims(), [this](std::int64_t unknown) {
+        return mesh_.has_row(static_cast<std::size_t>(unknown));
+      });
+    if (plan_.may_lower && format == Format::matrix_free) {
+      if (has_pieces)
         lowered_.emplace(problem);
-      else if (plan_.may_lower && mesh_.box)
+      else if (mesh_.box)
         fixed_of_box_ = problem.fixed;
     }
     lattices->layout = std::move(problem.layout);
@@ -311,13 +311,7 @@ void System::assemble_own_lattices(Context& context) {
     constraints_.close();
   });
   rows_.neighbors = mesh_.neighbors;
-  if (format == Format::matrix_free) {
-    block_ = rows_of_operator(team_.communicator(), lattices, std::move(matrix), rhs, std::move(fixed));
-  } else {
-    LatticeRows rows = rows_of_lattices(team_.communicator(), *lattices, std::move(matrix), rhs, fixed);
-    emptied = rows.emptied;
-    block_ = std::move(rows.block);
-  }
+  block_ = rows_of_lattices(team_.communicator(), lattices, std::move(matrix), rhs, std::move(fixed));
   nnz_ = mesh_.whole.nnz - sum_over(team_.communicator(), emptied);
   b_ = std::move(block_->rhs);
   lattices_ = std::move(lattices);

@@ -110,4 +110,32 @@ struct RowMap {
   }
 };
 
+/// Finds ghosts by their numbers over all ranks.
+class GhostFinder {
+public:
+  explicit GhostFinder(std::vector<std::int64_t> const& numbers) {
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      sorted_.emplace_back(numbers[i], static_cast<std::int32_t>(i));
+    std::sort(sorted_.begin(), sorted_.end());
+  }
+  /// The place in the list; -1: it is not there.
+  [[nodiscard]] std::int32_t operator()(std::int64_t number) const {
+    auto const found = std::lower_bound(sorted_.begin(), sorted_.end(), std::pair(number, std::int32_t{-1}));
+    return found != sorted_.end() && found->first == number ? found->second : -1;
+  }
+
+private:
+  std::vector<std::pair<std::int64_t, std::int32_t>> sorted_;
+};
+
+/// An entry of a matrix, with the number of its column over all ranks.
+struct NumberedEntry {
+  std::int64_t row, column;
+  double value;
+};
+/// Returns the entries of own rows of a matrix that is a sum over ranks. `here` is this rank's part of it: its rows and columns are
+/// own rows, then the ghosts of `rows`. Entries in one place stay apart, in the order of the ranks after own ones; those that are
+/// -0.0 are left out. Collective.
+[[nodiscard]] std::vector<NumberedEntry> entries_of_sum(Communicator& ranks, RowMap const& rows, CsrMatrix const& here);
+
 }  // namespace poisson

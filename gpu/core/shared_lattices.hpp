@@ -1,6 +1,5 @@
 #pragma once
 
-#include "gpu/core/csr_entries.hpp"
 #include "gpu/core/lattice_layout.hpp"
 #include "gpu/core/rank_rows.hpp"
 
@@ -27,8 +26,7 @@ struct SharedLattices {
   LatticeLayout layout;
   std::int64_t n_rows = 0;
   std::vector<RankNeighbor> neighbors;
-  LatticeCut cut;                    ///< of which lattices these are pieces; on all ranks each piece is there once
-  std::vector<MatrixEntry> added{};  ///< what other ranks' lattices add to own rows of the matrix; columns are unknowns here
+  LatticeCut cut;  ///< of which lattices these are pieces; on all ranks each piece is there once
 };
 
 }  // namespace poisson

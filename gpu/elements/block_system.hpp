@@ -1,9 +1,7 @@
 #pragma once
 
 #include "gpu/core/block_places.hpp"
-#include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/field.hpp"
-#include "gpu/core/rank_rows.hpp"
 #include "gpu/elements/box_system.hpp"
 #include "gpu/formats/stored_rim.hpp"
 
@@ -13,11 +11,10 @@ namespace poisson {
 
 /// The rows of a rank of a box or of lattices that several share.
 struct BlockSystem {
-  std::unique_ptr<Matrix> local;  ///< couplings of own rows with each other: half_cds or matrix_free, where they were assembled
-  StoredRim rim;                  ///< of a box: the rim's rows, in the same memory
-  SplitRows rows;                 ///< of lattices: the rim's rows, without `local`
-  CsrMatrix rim_rows;             ///< of lattices: the whole rows of the rim; columns are own rows, then ghosts
-  Field rhs;                      ///< of own rows
+  /// Couplings of own rows with each other, in half_cds or matrix_free, where they were assembled; of lattices all of own rows.
+  std::unique_ptr<Matrix> local;
+  StoredRim rim;  ///< of a box: the rim's rows, in the same memory
+  Field rhs;      ///< of own rows
 };
 
 /// Makes the rows of a rank from `around`, the system of the box of cells around the rank's nodes. The matrix of `around` is in

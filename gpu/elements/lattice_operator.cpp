@@ -1,9 +1,6 @@
 #include "gpu/elements/lattice_operator.hpp"
 
-#include "gpu/core/csr_entries.hpp"
-#include "gpu/core/row_map.hpp"
 #include "gpu/formats/csr_by_rows.hpp"
-#include "gpu/formats/foreign_rows.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/rim.hpp"
@@ -103,19 +100,6 @@ bool LatticeOperator::residual(double const* x, double const* x_low, double cons
   return true;
 }
 
-template <>
-Halo<float>& LatticeOperator::sums() const {
-  return *shared_->in_single;
-}
-template <>
-Halo<double>& LatticeOperator::sums() const {
-  return *shared_->in_double;
-}
-template <>
-Halo<DoubleDouble>& LatticeOperator::sums() const {
-  return *shared_->extended;
-}
-
 void LatticeOperator::set_residual_on_rims(double const* b, double* r) const {
   // The sums of all ranks, before they are rounded.
   std::int64_t const n = n_rows(), n_inner = view_.lattices.n_inner(), n_rim = n - n_inner;
@@ -124,7 +108,7 @@ void LatticeOperator::set_residual_on_rims(double const* b, double* r) const {
   Vector<DoubleDouble> sums_in_rows(context(), n);
   sums_in_rows.set_zero();
   kernels_for<RimKernels<DoubleDouble>>(context()).put(context(), n_rim, nullptr, sums_here.data(), sums_in_rows.data() + n_inner);
-  Halo<DoubleDouble>& halo = sums<DoubleDouble>();
+  Halo<DoubleDouble>& halo = shared_->sums.in<DoubleDouble>();
   kernels_.sums_on_rims(context(), view_, n, n_columns() - n, halo.outgoing());
   halo.start();
   halo.add(1, sums_in_rows.data());
@@ -157,18 +141,8 @@ void LatticeOperator::set_shared(std::shared_ptr<SharedLattices const> lattices,
                                  std::shared_ptr<HostVector<std::uint8_t> const> fixed, Communicator& ranks) {
   keep_rows(lattices->n_rows);
   HaloPlaces const places(lattices->n_rows, lattices->neighbors);
-  // A rank without cells has no entries that tell their precision; halos are made by all ranks or by none.
-  bool const single = any_of_ranks(ranks, precision() == MatrixPrecision::single);
-  shared_.reset(new Shared{std::move(lattices), std::move(fixed), ranks, nullptr, nullptr, nullptr});
-  auto const make = [&]<class T>(std::unique_ptr<Halo<T>>& halo) {
-    halo = std::make_unique<Halo<T>>(context(), ranks, places, HaloDirection::to_owners);
-  };
-  if (single) {
-    make(shared_->in_single);
-  } else {
-    make(shared_->in_double);
-    make(shared_->extended);
-  }
+  bool const single = precision() == MatrixPrecision::single;
+  shared_.reset(new Shared{std::move(lattices), std::move(fixed), ranks, GhostSums(context(), ranks, places, single)});
 }
 
 template <class T>
@@ -182,7 +156,7 @@ void LatticeOperator::multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y,
   if (shared_ == nullptr)
     return multiply_here(view_);
   // Sums go to other ranks while own rows are added up.
-  Halo<T>& halo = sums<T>();
+  Halo<T>& halo = shared_->sums.in<T>();
   bool sent = false;
   std::function<void()> const send = [&] {
     kernels_.sums_on_rims(context(), view_, n_rows(), n_columns() - n_rows(), halo.outgoing());
@@ -201,34 +175,16 @@ template void LatticeOperator::multiply(double, double const*, double, double*, 
 template void LatticeOperator::multiply(DoubleDouble, ConstPointer<DoubleDouble>, DoubleDouble, Pointer<DoubleDouble>,
                                         DoubleDouble*, std::int32_t const*) const;
 
-CsrMatrix LatticeOperator::own_rows() const {
+CsrMatrix LatticeOperator::rows_of_cells() const {
   auto const host = make_cpu_context();
   LatticeOperator copy(*host, data_.copy_to(*host, data_.tensors.copy_to(*host)));
   copy.keep_rows(n_columns());
-  CsrMatrix const here = copy.host_csr();  // what lattices here contribute, to rows of others too
-  RowMap const rows(shared_->ranks, n_rows(), shared_->lattices->neighbors);
-  struct Entry {
-    std::int64_t row, column;
-    double value;
-  };
-  RankLists<Entry> to;
-  std::vector<MatrixEntry> entries;
-  auto const is_fixed = [&](std::int64_t unknown) {
-    return (*shared_->fixed)[static_cast<std::size_t>(unknown - view_.lattices.n_inner())] != 0;
-  };
-  for_entries(here, [&](std::int64_t row, std::int32_t column, double value) {
-    if (row < n_rows())
-      entries.push_back({row, column, value});
-    else if (row != column || !is_fixed(row))
-      to[rows.owner(rows.number_at(row))].push_back({rows.number_at(row), rows.number_at(column), value});
-  });
-  GhostFinder const ghost_of(rows.ghosts);
-  for (Entry const& entry : swap_lists(shared_->ranks, to).joined())
-    entries.push_back({entry.row - rows.first[rows.me],
-                       static_cast<std::int32_t>(rows.is_own(entry.column) ? entry.column - rows.first[rows.me]
-                                                                           : n_rows() + ghost_of(entry.column)),
-                       entry.value});
-  return csr_of_entries(n_rows(), n_columns(), entries);
+  CsrMatrix result = copy.host_csr();
+  // The diagonal entry of an unknown with a Dirichlet value is whole where its row is.
+  for (std::int64_t row = n_rows(); row < result.n_rows; ++row)
+    if ((*shared_->fixed)[static_cast<std::size_t>(row - view_.lattices.n_inner())] != 0)
+      result.values[static_cast<std::size_t>(result.row_ptr[static_cast<std::size_t>(row)])] = -0.0;
+  return result;
 }
 
 void LatticeOperator::subtract_whole_product(double const* x, double* rhs) const {

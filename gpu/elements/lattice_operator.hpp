@@ -5,7 +5,7 @@
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/lattice_layout.hpp"
 #include "gpu/core/shared_lattices.hpp"
-#include "gpu/exchange/halo.hpp"
+#include "gpu/exchange/ghost_sums.hpp"
 #include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/lattice_operator.hpp"
 
@@ -46,9 +46,7 @@ public:
   /// with what all ranks contribute. `ranks` outlives this. Collective.
   void share(std::shared_ptr<SharedLattices const> lattices, std::shared_ptr<HostVector<std::uint8_t> const> fixed,
              Array<double> const& diagonal, Communicator& ranks);
-  [[nodiscard]] bool is_shared() const { return shared_ != nullptr; }
-  /// Returns own rows in host memory; columns are own unknowns, then ghosts. Precondition: is_shared(). Collective.
-  [[nodiscard]] CsrMatrix own_rows() const;
+  CsrMatrix rows_of_cells() const override;
   /// Collective where it is shared.
   std::unique_ptr<Matrix> in_single() const override;
   /// Numbers that `tensors` hold, elsewhere than on a box.
@@ -101,11 +99,7 @@ private:
     std::shared_ptr<SharedLattices const> lattices;
     std::shared_ptr<HostVector<std::uint8_t> const> fixed;
     Communicator& ranks;
-    // In single precision only the first is there, in double precision only the two others. A rank without lattices has all three,
-    // since it does not know the precision that the others have.
-    std::unique_ptr<Halo<float>> in_single;
-    std::unique_ptr<Halo<double>> in_double;
-    std::unique_ptr<Halo<DoubleDouble>> extended;
+    GhostSums sums;
   };
 
   LatticeOperator(Context& context, Data data);
@@ -116,9 +110,6 @@ private:
   /// product, or product_dot where `dot` is not null. T: float, double, DoubleDouble.
   template <class T>
   void multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y, T* dot, std::int32_t const* stop) const;
-  /// Brings what was made at ghosts to the ranks whose rows these are.
-  template <class T>
-  Halo<T>& sums() const;
   /// Replaces what residual() made in rows on rims, which other ranks add to.
   void set_residual_on_rims(double const* b, double* r) const;
   [[nodiscard]] std::int64_t bytes_of_product() const { return data_.bytes() - data_.diagonal.bytes(); }

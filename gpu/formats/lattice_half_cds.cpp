@@ -6,9 +6,12 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
 #include "gpu/kernels/conversion.hpp"
+#include "gpu/kernels/rim.hpp"
 
 #include <cassert>
+#include <span>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -59,56 +62,119 @@ LatticeHalfCds::LatticeHalfCds(Context& context, LatticeArrays lattices, StoredE
   assert(entries_.size() == half_stencil::diagonals * view_.n_nodes());
 }
 
-void LatticeHalfCds::keep_rows(std::int64_t n, bool read_others) {
-  lattices_.keep_rows(n, read_others);
-  view_.lattices = lattices_.view();
-}
-
-void LatticeHalfCds::add_rows(std::int64_t n, std::shared_ptr<CsrMatrix const> const& rows) {
-  keep_rows(n, true);
-  std::int64_t const n_inner = n - rows->n_rows;
-  std::vector<std::int32_t> on_diagonal;
-  std::vector<double> values;
-  for_entries(*rows, [&](std::int64_t i, std::int32_t column, double value) {
-    if (column == n_inner + i) {
-      on_diagonal.push_back(column);
-      values.push_back(value);
+void LatticeHalfCds::share(SharedLattices const& lattices, Communicator& ranks) {
+  LatticeLayout const& layout = lattices.layout;
+  std::int64_t const n = lattices.n_rows, n_inner = layout.n_inner();
+  auto places = std::make_shared<Places>();
+  places->n_columns = layout.n_unknowns;
+  // Owners are told which of the ghosts that they have given have cells here: there are others, which rows of theirs read.
+  RankLists<std::int32_t> here;
+  std::int64_t ghost = n;
+  for (RankNeighbor const& neighbor : lattices.neighbors)
+    for (std::int32_t i = 0; i < neighbor.n_ghosts; ++i, ++ghost) {
+      auto const on_rim = static_cast<std::size_t>(ghost - n_inner);
+      if (layout.copy_offsets[on_rim] == layout.copy_offsets[on_rim + 1])
+        continue;
+      here[neighbor.rank].push_back(i);
+      places->sums.ghosts[neighbor.rank].push_back(static_cast<std::int32_t>(ghost));
+      places->ghosts.push_back(static_cast<std::int32_t>(ghost));
     }
-  });
-  FormatOptions options;
-  options.precision = precision();
-  std::unique_ptr<Matrix> stored = Csr::convert(Csr(rows, context()), options);
-  set_added(std::unique_ptr<Csr>(static_cast<Csr*>(stored.release())), AddedDiagonal(context(), on_diagonal, values));
+  auto const there = swap_lists(ranks, here);
+  for (RankNeighbor const& neighbor : lattices.neighbors)
+    for (std::int32_t const i : std::as_const(there)[neighbor.rank])
+      places->sums.own[neighbor.rank].push_back(static_cast<std::int32_t>(neighbor.sent[static_cast<std::size_t>(i)] - n_inner));
+
+  Array<double> of_lattices(context(), n_rows());
+  kernels_.diagonal(context(), view_, of_lattices.data(), nullptr);
+  lattices_.keep_rows(n, true);
+  view_.lattices = lattices_.view();
+  set_shared(places, ranks);
+  // What other ranks contribute to the diagonal goes the same way as their sums.
+  Halo<double> diagonals(context(), ranks, places->sums, HaloDirection::to_owners);
+  kernels_for<RimKernels<double>>(context()).pack(context(), shared_->ghosts.size(), shared_->ghosts.data(), of_lattices.data(),
+                                                  diagonals.outgoing());
+  diagonals.start();
+  Array<double> on_rims(context(), n - n_inner);
+  on_rims.set_zero();
+  diagonals.add(1, on_rims.data());
+  std::vector<double> host(static_cast<std::size_t>(n - n_inner)), values;
+  on_rims.download(std::span<double>(host));
+  std::vector<std::int32_t> rows;
+  for (std::size_t i = 0; i < host.size(); ++i)
+    if (host[i] != 0) {
+      rows.push_back(static_cast<std::int32_t>(n_inner) + static_cast<std::int32_t>(i));
+      values.push_back(host[i]);
+    }
+  places->diagonal = AddedDiagonal(context(), rows, values);
 }
 
-void LatticeHalfCds::set_added(std::unique_ptr<Csr> rows, AddedDiagonal diagonal) {
-  added_ = std::move(rows);
-  added_diagonal_ = std::move(diagonal);
-  if (precision() == MatrixPrecision::single)
-    sums_single_ = Array<float>(context(), added_->n_rows());
-  else
-    sums_ = Array<double>(context(), added_->n_rows());
-  view_.added_single = sums_single_.data();
-  view_.added = sums_.data();
+void LatticeHalfCds::set_shared(std::shared_ptr<Places const> places, Communicator& ranks) {
+  std::int64_t const n = view_.lattices.n_rim();
+  bool const single = precision() == MatrixPrecision::single;
+  shared_ =
+      std::make_unique<Shared>(Shared{ranks, places, Array<std::int32_t>(context(), std::span<std::int32_t const>(places->ghosts)),
+                                      GhostSums(context(), ranks, places->sums, single), Array<float>(context(), single ? n : 0),
+                                      Array<double>(context(), single ? 0 : n), Vector<DoubleDouble>(context(), single ? 0 : n)});
+  view_.added_single = shared_->added_single.data();
+  view_.added = shared_->added.data();
+  view_.added_extended = std::as_const(shared_->added_extended).data();
 }
 
 void LatticeHalfCds::fill_added(float const* x) const {
-  if (sums_single_.size() > 0)
-    added_->product(1.0F, x, 0.0F, sums_single_.data());
+  add_others<float>(x, shared_ != nullptr ? shared_->added_single.data() : nullptr);
 }
 void LatticeHalfCds::fill_added(double const* x) const {
-  if (sums_.size() > 0)
-    added_->product(1.0, x, 0.0, sums_.data());
+  add_others<double>(x, shared_ != nullptr ? shared_->added.data() : nullptr);
 }
-void LatticeHalfCds::fill_added(ConstPointer<DoubleDouble>) const {
-  if (added_ != nullptr)
-    throw std::logic_error("lattices with rows of other ranks have no products in double-double");
+void LatticeHalfCds::fill_added(ConstPointer<DoubleDouble> x) const {
+  add_others<DoubleDouble>(x, shared_ != nullptr ? shared_->added_extended.data() : Pointer<DoubleDouble>{});
+}
+
+template <class T>
+void LatticeHalfCds::add_others(ConstPointer<T> x, Pointer<T> added) const {
+  if (shared_ == nullptr)
+    return;
+  Halo<T>& halo = shared_->sums.in<T>();
+  kernels_.sums_on_rims(context(), view_, shared_->ghosts.size(), shared_->ghosts.data(), x, halo.outgoing());
+  take_sums(halo, added);
+}
+
+template <class T>
+void LatticeHalfCds::take_sums(Halo<T>& halo, Pointer<T> added) const {
+  halo.start();
+  std::int64_t const n = view_.lattices.n_rim();
+  if constexpr (std::is_same_v<T, DoubleDouble>) {
+    context().set_zero(added.hi, 8 * n);
+    context().set_zero(added.lo, 8 * n);
+  } else {
+    context().set_zero(added, std::int64_t{sizeof(T)} * n);
+  }
+  halo.add(T(1), added);
 }
 
 std::unique_ptr<Matrix> LatticeHalfCds::in_single() const {
-  if (precision() != MatrixPrecision::double_ || added_ != nullptr)
+  if (precision() != MatrixPrecision::double_)
     return nullptr;
-  return std::unique_ptr<Matrix>(new LatticeHalfCds(context(), lattices_.copy_to(context()), entries_.in_single(context())));
+  std::unique_ptr<LatticeHalfCds> rounded(
+      new LatticeHalfCds(context(), lattices_.copy_to(context()), entries_.in_single(context())));
+  if (shared_ != nullptr)
+    rounded->set_shared(shared_->places, shared_->ranks);
+  return rounded;
+}
+
+CsrMatrix LatticeHalfCds::rows_of_cells() const {
+  auto const host = make_cpu_context();
+  LatticeHalfCds copy(*host, lattices_.copy_to(*host), entries_.copy_to(*host));
+  copy.lattices_.keep_rows(n_columns(), true);
+  copy.view_.lattices = copy.lattices_.view();
+  return copy.host_csr();
+}
+
+std::int64_t LatticeHalfCds::bytes() const {
+  std::int64_t const of_others = shared_ == nullptr ? 0
+                                                    : shared_->ghosts.bytes() + shared_->added_single.bytes() +
+                                                          shared_->added.bytes() + shared_->added_extended.bytes();
+  return entries_.bytes() + lattices_.bytes() + of_others;
 }
 
 double LatticeHalfCds::padding_ratio() const {
@@ -125,29 +191,38 @@ void LatticeHalfCds::diagonal(float* d) const {
 
 void LatticeHalfCds::diagonal(double* d) const {
   kernels_.diagonal(context(), view_, d, nullptr);
-  added_diagonal_.add_to<double>(d);
+  if (shared_ != nullptr)
+    shared_->places->diagonal.add_to<double>(d);
 }
 
 void LatticeHalfCds::diagonal(Pointer<DoubleDouble> d) const {
   kernels_.diagonal(context(), view_, d.hi, d.lo);
-  added_diagonal_.add_to<DoubleDouble>(d);
+  if (shared_ != nullptr)
+    shared_->places->diagonal.add_to<DoubleDouble>(d);
 }
 
 bool LatticeHalfCds::residual(double const* x, double const* x_low, double const* b, double* r) const {
-  if (precision() == MatrixPrecision::single || added_ != nullptr)
+  if (precision() == MatrixPrecision::single)
     return false;
-  kernels_for<CheckKernels>(context()).residual(context(), view_, x, x_low, b, r);
+  auto const& kernels = kernels_for<CheckKernels>(context());
+  if (shared_ != nullptr) {
+    Halo<DoubleDouble>& halo = shared_->sums.in<DoubleDouble>();
+    kernels.products_at(context(), view_, shared_->ghosts.size(), shared_->ghosts.data(), x, x_low, halo.outgoing());
+    take_sums<DoubleDouble>(halo, shared_->added_extended.data());
+  }
+  kernels.residual(context(), view_, x, x_low, b, r);
   return true;
 }
 
 std::unique_ptr<Matrix> LatticeHalfCds::copied_to(Context& target) const {
-  std::unique_ptr<LatticeHalfCds> copy(new LatticeHalfCds(target, lattices_.copy_to(target), entries_.copy_to(target)));
-  if (added_ != nullptr)
-    copy->set_added(std::unique_ptr<Csr>(static_cast<Csr*>(added_->copy_to(target).release())), added_diagonal_.copy_to(target));
-  return copy;
+  if (shared_ != nullptr)
+    throw std::logic_error("the matrix of a rank's lattices stays where it was made");
+  return std::unique_ptr<Matrix>(new LatticeHalfCds(target, lattices_.copy_to(target), entries_.copy_to(target)));
 }
 
 CsrMatrix LatticeHalfCds::host_csr() const {
+  if (shared_ != nullptr)
+    throw std::logic_error("rows of lattices that several ranks share are sums of their parts");
   LatticeView const& lattices = view_.lattices;
   auto const row_of = [&](std::int64_t row, auto& entries, void const*) {
     for_nodes_of(lattices, row, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
@@ -159,18 +234,7 @@ CsrMatrix LatticeHalfCds::host_csr() const {
       });
     });
   };
-  CsrMatrix result = csr_by_rows<DoubleDouble, std::monostate>(n_rows(), n_rows(), row_of);
-  if (added_ == nullptr)
-    return result;
-  std::vector<MatrixEntry> entries;
-  auto const take = [&](CsrMatrix const& from, std::int64_t first_row) {
-    for_entries(from, [&](std::int64_t row, std::int32_t column, double value) {
-      entries.push_back({first_row + row, column, value});
-    });
-  };
-  take(result, 0);
-  take(added_->to_csr(), n_rows() - added_->n_rows());
-  return csr_of_entries(n_rows(), n_columns(), entries);
+  return csr_by_rows<DoubleDouble, std::monostate>(n_rows(), n_rows(), row_of);
 }
 
 }  // namespace poisson

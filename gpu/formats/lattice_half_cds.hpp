@@ -1,19 +1,28 @@
 #pragma once
 
+#include "gpu/core/array.hpp"
+#include "gpu/core/communicator.hpp"
 #include "gpu/core/lattice_layout.hpp"
+#include "gpu/core/shared_lattices.hpp"
+#include "gpu/exchange/ghost_sums.hpp"
 #include "gpu/formats/added_diagonal.hpp"
-#include "gpu/formats/csr.hpp"
 #include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/lattice_half_cds.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace poisson {
 
 /// half_cds on a mesh of lattices of order 1 (LatticeHalfCdsView): 14 values for every node of every lattice. A matrix of the
 /// mesh's unknowns, whose entries are sums over the lattices that have both nodes. It is assembled, not converted. Entries in
 /// double_double do not exist, as nothing assembles them.
+///
+/// After share() it has the rows of one rank. Vectors that are read have entries for own unknowns and for ghosts (SharedLattices).
+/// What the lattices here make at ghosts goes to the ranks whose rows these are, which add it to theirs: products, smoothers,
+/// diagonals and residuals are collective. A dot is the part of x . Ax that the lattices here contribute, those of all ranks
+/// together are x . Ax. It stays in the memory where it was made.
 class LatticeHalfCds final : public ProductsOfKernels<LatticeHalfCdsKernels> {
 public:
   /// Estimates a matrix on lattices (MatrixShape::n_lattices > 0). It takes 14 values for each of their nodes, and the tables of
@@ -28,23 +37,21 @@ public:
   /// Makes the matrix from values in single, laid out in the same way.
   static std::unique_ptr<Matrix> from_diagonals(Context& context, LatticeArrays lattices, Array<float> values);
 
-  /// Keeps the rows of one rank; see LatticeArrays.
-  void keep_rows(std::int64_t n, bool read_others);
-  /// Keeps the first n unknowns as rows, and adds to them what the lattices of other ranks have there. `rows` has a row for each of
-  /// these n that is on a rim. Its columns, and those of the matrix from now on, are the n unknowns, then others that x has entries
-  /// of, too. From now on products are in the precision of the matrix, and a dot is the part of x . Ax that the lattices here
-  /// contribute; those of all ranks together are x . Ax. There is no residual().
-  void add_rows(std::int64_t n, std::shared_ptr<CsrMatrix const> const& rows);
+  /// Goes on with the rows of one rank. `lattices` are those of this matrix. `ranks` outlives this. Collective. Throws
+  /// OutOfMemoryError.
+  void share(SharedLattices const& lattices, Communicator& ranks);
 
   [[nodiscard]] LatticeHalfCdsView const& view() const { return view_; }
   [[nodiscard]] LatticeArrays const& lattices() const { return lattices_; }
 
+  CsrMatrix rows_of_cells() const override;
+  /// Collective where it is shared.
   std::unique_ptr<Matrix> in_single() const override;
   Format format() const override { return Format::half_cds; }
-  std::int64_t bytes() const override { return entries_.bytes() + lattices_.bytes() + (added_ != nullptr ? added_->bytes() : 0); }
+  std::int64_t bytes() const override;
   double padding_ratio() const override;
   std::int64_t n_rows() const override { return view_.lattices.n_unknowns; }
-  std::int64_t n_columns() const override { return added_ != nullptr ? added_->n_columns() : n_rows(); }
+  std::int64_t n_columns() const override { return shared_ != nullptr ? shared_->places->n_columns : n_rows(); }
   std::int64_t bytes_read(float) const override { return bytes(); }
   std::int64_t bytes_read(double) const override { return bytes(); }
   std::int64_t bytes_read(DoubleDouble) const override { return bytes(); }
@@ -63,18 +70,37 @@ protected:
   void fill_added(ConstPointer<DoubleDouble> x) const override;
 
 private:
+  /// What is known of other ranks.
+  struct Places {
+    std::int64_t n_columns;  ///< own unknowns and ghosts
+    HaloPlaces sums;         ///< of ghosts among `ghosts`, and of own unknowns among those on rims
+    std::vector<std::int32_t> ghosts;
+    AddedDiagonal diagonal;  ///< what other ranks contribute
+  };
+  struct Shared {
+    Communicator& ranks;
+    std::shared_ptr<Places const> places;
+    Array<std::int32_t> ghosts;  ///< on lattices here, in the order in which their owners have them
+    GhostSums sums;
+    // What other ranks contribute to the product with x, by own unknown on rims: in single, or in double and double-double.
+    Array<float> added_single;
+    Array<double> added;
+    Vector<DoubleDouble> added_extended;
+  };
+
   LatticeHalfCds(Context& context, LatticeArrays lattices, StoredEntries entries);
 
-  /// Takes `rows` as what add_rows() adds.
-  void set_added(std::unique_ptr<Csr> rows, AddedDiagonal diagonal);
+  void set_shared(std::shared_ptr<Places const> places, Communicator& ranks);
+  /// `added` = what other ranks contribute to the product with x. Collective.
+  template <class T>
+  void add_others(ConstPointer<T> x, Pointer<T> added) const;
+  /// Sends what was written to halo.outgoing(); `added` = what comes.
+  template <class T>
+  void take_sums(Halo<T>& halo, Pointer<T> added) const;
 
   LatticeArrays lattices_;
   StoredEntries entries_;
-  // What other ranks' lattices add: null, and empty, where there is none.
-  std::unique_ptr<Csr> added_;
-  AddedDiagonal added_diagonal_;
-  mutable Array<float> sums_single_;  ///< its product with x, by unknown on rims; in single, or in double
-  mutable Array<double> sums_;
+  std::unique_ptr<Shared> shared_;  ///< null where this has all rows
 };
 
 }  // namespace poisson

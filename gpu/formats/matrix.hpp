@@ -44,6 +44,10 @@ public:
   /// both sides where the matrix was symmetric only to rounding or stored a zero on one side only.
   [[nodiscard]] CsrMatrix to_csr() const;
 
+  /// Returns what the cells of this rank contribute to a matrix that is their sum over ranks, in host memory. Rows and columns are
+  /// own unknowns, then ghosts. -0.0 stands where it is nothing. See RankMatrix.
+  [[nodiscard]] virtual CsrMatrix rows_of_cells() const { return to_csr(); }
+
   /// Returns this matrix, in the same memory, with entries that are rounded to single precision. Null where its precision is
   /// another than double, or where its format has no short way to do it. Throws OutOfMemoryError.
   [[nodiscard]] virtual std::unique_ptr<Matrix> in_single() const { return nullptr; }

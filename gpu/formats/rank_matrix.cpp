@@ -1,6 +1,7 @@
 #include "gpu/formats/rank_matrix.hpp"
 
 #include "gpu/core/csr_entries.hpp"
+#include "gpu/core/row_map.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/rim.hpp"
 #include "gpu/kernels/vectors.hpp"
@@ -31,6 +32,15 @@ StoredRim stored(SplitRows const& rows, Matrix const& local) {
   return rim;
 }
 
+SplitRows no_couplings(SharedLattices const& lattices) {
+  auto couplings = std::make_shared<CsrMatrix>();
+  couplings->n_columns = lattices.layout.n_unknowns - lattices.n_rows;
+  couplings->row_ptr.push_back(0);
+  SplitRows result;
+  result.couplings = std::move(couplings);
+  return result;
+}
+
 }  // namespace
 
 RankMatrix::RankMatrix(std::unique_ptr<Matrix>&& local, StoredRim rim, std::vector<RankNeighbor> const& neighbors,
@@ -42,7 +52,6 @@ RankMatrix::RankMatrix(std::unique_ptr<Matrix>&& local, StoredRim rim, std::vect
       rim_(std::move(rim)),
       halo_(local_->context(), ranks, places_of(local_->n_rows(), neighbors, rim_.own_columns)),
       extended_halo_(local_->context(), ranks, places_of(local_->n_rows(), neighbors, rim_.own_columns)),
-      takes_ghosts_(lattices_ != nullptr && local_->format() == Format::matrix_free),
       row_not_finite_(local_->first_row_not_finite()) {
   assert(local_->precision() != MatrixPrecision::single);
   if (row_not_finite_ < 0)
@@ -53,9 +62,12 @@ RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, StoredRim rim, std::vector
                        Communicator& ranks)
     : RankMatrix(std::move(local), std::move(rim), neighbors, ranks, nullptr) {}
 
+RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, std::shared_ptr<SharedLattices const> lattices, Communicator& ranks)
+    : RankMatrix(std::move(local), stored(no_couplings(*lattices), *local), lattices->neighbors, ranks, lattices) {}
+
 RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors,
-                       Communicator& ranks, std::shared_ptr<SharedLattices const> lattices)
-    : RankMatrix(std::move(local), stored(rows, *local), neighbors, ranks, std::move(lattices)) {
+                       Communicator& ranks)
+    : RankMatrix(std::move(local), stored(rows, *local), neighbors, ranks, nullptr) {
   assert(rows.local == nullptr || local_->n_rows() == rows.local->n_rows);
   if (own_columns().empty())
     return;
@@ -68,6 +80,18 @@ RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std
     }
   });
   added_diagonal_ = AddedDiagonal(local_->context(), on_diagonal, values);
+}
+
+CsrMatrix RankMatrix::rows_of_lattices() const {
+  RowMap const rows(ranks_, n_rows(), neighbors_);
+  GhostFinder const ghost_of(rows.ghosts);
+  std::vector<MatrixEntry> entries;
+  for (NumberedEntry const& entry : entries_of_sum(ranks_, rows, local_->rows_of_cells()))
+    entries.push_back({entry.row,
+                       static_cast<std::int32_t>(rows.is_own(entry.column) ? entry.column - rows.first[rows.me]
+                                                                           : n_rows() + ghost_of(entry.column)),
+                       entry.value});
+  return csr_of_entries(n_rows(), rows.n_here(), entries);
 }
 
 HostVector<std::int32_t> RankMatrix::rim() const {
@@ -119,7 +143,7 @@ ConstPointer<T> RankMatrix::with_ghosts(ConstPointer<T> x) const {
 
 template <class T>
 void RankMatrix::multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y) const {
-  if (takes_ghosts_)
+  if (lattices_ != nullptr)
     return local_->product(alpha, with_ghosts<T>(x), beta, y);
   halo<T>().start(x);
   if (n_rows() > 0)
@@ -132,7 +156,7 @@ template <class T>
 void RankMatrix::multiply_dot(ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop) const {
   // Messages are exchanged also when *stop is set: on a device the host does not know it, and ranks must not wait for each other in
   // vain.
-  if (takes_ghosts_)
+  if (lattices_ != nullptr)
     return local_->product_dot(with_ghosts<T>(x), y, dot, stop);
   halo<T>().start(x);
   if (n_rows() > 0)
@@ -157,7 +181,7 @@ void RankMatrix::product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble>
   multiply_dot<DoubleDouble>(x, y, dot, stop);
 }
 void RankMatrix::product_dots(std::span<ProductColumn<double> const> columns) const {
-  if (n_rows() == 0 || !neighbors_.empty() || takes_ghosts_)
+  if (n_rows() == 0 || !neighbors_.empty() || lattices_ != nullptr)
     return MultiPrecisionOperator::product_dots(columns);
   local_->product_dots(columns);
   for (ProductColumn<double> const& column : columns) {

@@ -25,17 +25,16 @@ namespace poisson {
 /// In a box that repeats itself, rows beside one of its faces are coupled with own rows at the opposite face: these are
 /// own_columns(). So a rank without others may have such a matrix, too.
 ///
-/// On a mesh of lattices the block is half_cds on the rank's lattices; what other ranks' lattices add to own rows is among the
-/// couplings. Or it is matrix-free on them (LatticeOperator::share), and then takes x with ghosts and has all of its rows.
+/// On a mesh of lattices the block takes x with ghosts, and is all of the rank's rows: half_cds (LatticeHalfCds::share) or
+/// matrix-free (LatticeOperator::share).
 class RankMatrix final : public MultiPrecisionOperator {
 public:
-  /// `local`: rows.local in any format; rows.local itself is not needed. `lattices`: where `local` is half_cds on them, or
-  /// matrix-free, else null.
-  /// The context of `local`, and `ranks`, outlive this.
-  RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors, Communicator& ranks,
-             std::shared_ptr<SharedLattices const> lattices = nullptr);
+  /// `local`: rows.local in any format; rows.local itself is not needed. The context of `local`, and `ranks`, outlive this.
+  RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors, Communicator& ranks);
   /// Takes a rim that was made where `local` is.
   RankMatrix(std::unique_ptr<Matrix> local, StoredRim rim, std::vector<RankNeighbor> const& neighbors, Communicator& ranks);
+  /// `local` is shared by the ranks that have these lattices.
+  RankMatrix(std::unique_ptr<Matrix> local, std::shared_ptr<SharedLattices const> lattices, Communicator& ranks);
 
   std::int64_t n_rows() const override { return local_->n_rows(); }
   std::int64_t n_columns() const override { return local_->n_rows(); }
@@ -54,6 +53,8 @@ public:
   std::int64_t first_row_not_finite() const override { return row_not_finite_; }
 
   [[nodiscard]] Matrix const& local() const { return *local_; }
+  /// Returns own rows of lattices in host memory; columns are own unknowns, then ghosts. Precondition: lattices(). Collective.
+  [[nodiscard]] CsrMatrix rows_of_lattices() const;
   [[nodiscard]] Communicator& ranks() const { return ranks_; }
   [[nodiscard]] std::vector<RankNeighbor> const& neighbors() const { return neighbors_; }
   /// Returns the couplings of the rows on the rim, by rows, in host memory. Their columns are the ghosts, and then own_columns().
@@ -105,7 +106,6 @@ private:
 
   mutable Halo<double> halo_;
   mutable Halo<DoubleDouble> extended_halo_;
-  bool takes_ghosts_;  ///< the block
   mutable Vector<double> whole_x_;
   mutable Vector<DoubleDouble> extended_whole_x_;
   std::int64_t row_not_finite_ = -1;

@@ -75,12 +75,12 @@ private:
   return sum.value();
 }
 
-/// (b - A (x + x_lo))_i with A in half_cds on a mesh of lattices, rounded at the end; x_lo may be null. It is summed entry by entry
-/// over the nodes of the unknown. Precondition: entries are doubles.
-[[nodiscard]] inline POISSON_HOST_DEVICE double residual_of_row(LatticeHalfCdsView const& a, std::int64_t row, double const* x,
-                                                                double const* x_lo, double b) {
+/// b - A (x + x_lo) at an unknown, with A in half_cds on a mesh of lattices; x_lo may be null. It is summed entry by entry over the
+/// nodes of the unknown. Precondition: entries are doubles.
+[[nodiscard]] inline POISSON_HOST_DEVICE AccurateSum residual_at(LatticeHalfCdsView const& a, std::int64_t unknown, double const* x,
+                                                                 double const* x_lo, double b) {
   AccurateSum sum(b);
-  for_nodes_of(a.lattices, row, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
+  for_nodes_of(a.lattices, unknown, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
     for_couplings(a, lattice, i, j, k, [&](std::int64_t place, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
       std::int64_t const column = a.lattices.unknown(lattice, i2, j2, k2);
       if (column >= a.lattices.end_of_read)
@@ -90,7 +90,23 @@ private:
         sum.add_product(-a.values[place], x_lo[column]);
     });
   });
+  return sum;
+}
+/// The same in a row, with what other ranks contribute, rounded at the end.
+[[nodiscard]] inline POISSON_HOST_DEVICE double residual_of_row(LatticeHalfCdsView const& a, std::int64_t row, double const* x,
+                                                                double const* x_lo, double b) {
+  AccurateSum sum = residual_at(a, row, x, x_lo, b);
+  if (std::int64_t const on_rim = row - a.lattices.n_inner(); a.added_extended.hi != nullptr && on_rim >= 0) {
+    sum.add_product(-1, a.added_extended.hi[on_rim]);
+    sum.add_product(-1, a.added_extended.lo[on_rim]);
+  }
   return sum.value();
+}
+/// A (x + x_lo) at an unknown, as far as the lattices here contribute to it.
+[[nodiscard]] inline POISSON_HOST_DEVICE DoubleDouble product_at(LatticeHalfCdsView const& a, std::int64_t unknown, double const* x,
+                                                                 double const* x_lo) {
+  AccurateSum const sum = residual_at(a, unknown, x, x_lo, 0);
+  return -two_sum(sum.part(0), sum.part(1) + sum.part(2));
 }
 
 /// Checks of products and solutions, independent of the code under test.
@@ -108,6 +124,9 @@ public:
                         double* r) const = 0;
   virtual void residual(Context& context, LatticeHalfCdsView const& a, double const* x, double const* x_lo, double const* b,
                         double* r) const = 0;
+  /// out_i = product_at(unknowns[i]) for n unknowns. As residual.
+  virtual void products_at(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
+                           double const* x, double const* x_lo, DoubleDouble* out) const = 0;
 
   static CheckKernels const& cpu();
   static CheckKernels const& cuda();

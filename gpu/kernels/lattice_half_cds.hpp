@@ -2,6 +2,7 @@
 
 #include "gpu/core/host_device.hpp"
 #include "gpu/core/lattice_layout.hpp"
+#include "gpu/core/vector.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/lattice_places.hpp"
 #include "gpu/kernels/product.hpp"
@@ -21,23 +22,34 @@ struct LatticeHalfCdsView {
   double const* values = nullptr;
   double const* low_values = nullptr;    ///< see stored_values
   float const* single_values = nullptr;  ///< the same
-  /// added_single and added are for the lattices of one rank, by unknown on rims. Each number is added to the sum of the unknown's
-  /// copies, in products and smoothers with vectors of its type. Null: nothing is added.
+  /// These are for the lattices of one rank, by unknown on rims: what the lattices of other ranks contribute. Each number is added
+  /// to the sum of the unknown's copies, in products and smoothers with vectors of its type, and added_extended also in residuals.
+  /// Null: nothing is added.
   float const* added_single = nullptr;
   double const* added = nullptr;
+  ConstPointer<DoubleDouble> added_extended{};
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_nodes() const { return lattices.n_lattices * lattices.nodes_of_lattice(); }
 };
 
 /// What is added to rims in products with vectors of T.
 template <class T>
-[[nodiscard]] T const* added_to_rims(LatticeHalfCdsView const& a) {
+[[nodiscard]] ConstPointer<T> added_to_rims(LatticeHalfCdsView const& a) {
   if constexpr (std::is_same_v<T, float>)
     return a.added_single;
   else if constexpr (std::is_same_v<T, double>)
     return a.added;
   else
-    return nullptr;
+    return a.added_extended;
+}
+
+/// `sum`, and what is added to unknown i on rims.
+template <class T>
+[[nodiscard]] POISSON_HOST_DEVICE T with_added(T sum, ConstPointer<T> added, std::int64_t i) {
+  if constexpr (std::is_same_v<T, DoubleDouble>)
+    return added.hi != nullptr ? sum + load(added, i) : sum;
+  else
+    return added != nullptr ? sum + added[i] : sum;
 }
 
 /// Calls visit(place, i, j, k) for the neighbours (i, j, k) of a node, and for itself: values[place] couples them. In the order of
@@ -73,6 +85,14 @@ class LatticeHalfCdsKernels : public ProductKernels<LatticeHalfCdsView>, public 
 public:
   /// d + d_low = the sum of a_ii over the nodes of each unknown, in DoubleDouble; d_low may be null.
   virtual void diagonal(Context& context, LatticeHalfCdsView const& a, double* d, double* d_low) const = 0;
+  /// out_i = what the lattices contribute to (A x) at unknowns[i], for n unknowns on rims, which need not be rows. Bytes an unknown
+  /// of one lattice: 27 values, and x there.
+  virtual void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
+                            float const* x, float* out) const = 0;
+  virtual void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
+                            double const* x, double* out) const = 0;
+  virtual void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
+                            ConstPointer<DoubleDouble> x, DoubleDouble* out) const = 0;
 
   static LatticeHalfCdsKernels const& cpu();
   static LatticeHalfCdsKernels const& cuda();

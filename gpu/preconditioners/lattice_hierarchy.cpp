@@ -83,21 +83,11 @@ public:
     return static_cast<int>(result_.levels.size()) == options_.multigrid.levels;
   }
 
-  /// Sets the matrix of the level: half_cds on the lattices here, and what other ranks' lattices add.
-  void set_matrix(std::unique_ptr<Matrix> half_cds, std::vector<MatrixEntry> const& added) {
-    own_ = std::move(half_cds);
-    if (level_.rows.is_shared())
-      own_ = matrix_of(level_, std::move(own_), added);
-  }
+  /// Sets the matrix of the level: half_cds on the lattices here, as if there were no others.
+  void set_matrix_of_lattices(std::unique_ptr<Matrix> half_cds) { own_ = shared(level_, std::move(half_cds)); }
 
-  /// Sets it where the entries of other ranks' lattices are not known yet.
-  void set_matrix_of_lattices(std::unique_ptr<Matrix> half_cds) {
-    V const* const values = values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds));
-    std::vector<MatrixEntry> const entries = entries_of_others<V>(context_, ranks_, level_, values);
-    set_matrix(std::move(half_cds), entries);
-  }
-
-  /// Makes the levels from the one whose matrix is set on. `matrix`: in its place, one in half_cds that the caller keeps, or null.
+  /// Makes the levels from the one whose matrix is set on. `matrix`: in its place, one in half_cds that the caller keeps, or null;
+  /// of several ranks it is shared.
   void go_on(Matrix const* matrix = nullptr) {
     auto arrays = std::make_shared<LatticeArrays const>(context_, level_.lattices.layout);
     auto const& kernels = kernels_for<LatticeLevelKernels<V>>(context_);
@@ -162,10 +152,9 @@ public:
       go_on_whole(whole, next.lattices.layout, values);
       return true;
     }
-    std::vector<MatrixEntry> const entries = entries_of_others<V>(context_, ranks_, next, values);
     auto transfer = make_transfer(next);
-    own_ = matrix_of(next, std::move(half_cds), entries);
-    options_.done(context_, "rows of other ranks");
+    own_ = shared(next, std::move(half_cds));
+    options_.done(context_, "sums of ranks");
     if (!has_levels(next.lattices.layout.cells)) {  // many small lattices: goes on by rows
       go_on_in(std::move(transfer), algebraic_hierarchy<V>(matrix_of_lattices(next), {}, rest()));
       return true;
@@ -194,7 +183,16 @@ public:
     append(result_, std::move(next));
   }
 
+  /// Sets the matrix of the level.
+  void set_matrix(std::unique_ptr<Matrix> half_cds) { own_ = std::move(half_cds); }
+
 private:
+  /// The matrix of several ranks, or of one, from that of the lattices here.
+  std::unique_ptr<Matrix> shared(LevelUnknowns const& of, std::unique_ptr<Matrix> half_cds) const {
+    if (of.rows.is_shared())
+      static_cast<LatticeHalfCds&>(*half_cds).share(of.lattices, ranks_);
+    return half_cds;
+  }
   /// On one rank: whether there are no coarser lattices. Then the hierarchy ends with this level, or goes on by rows.
   bool ends_with(Matrix const& matrix) {
     LatticeLayout const& lattices = level_.lattices.layout;
@@ -221,16 +219,17 @@ private:
 
   /// Returns own rows of own_, the matrix of the level `of`.
   RankMatrix matrix_of_lattices(LevelUnknowns const& of) {
-    std::vector<std::int64_t> needed = of.rows.ghosts;
-    needed.insert(needed.end(), of.beyond.ghosts.begin(), of.beyond.ghosts.end());
+    std::vector<NumberedEntry> const entries = entries_of_sum(ranks_, of.rows, own_->rows_of_cells());
+    std::vector<std::int64_t> needed = of.rows.ghosts;  // and others, with which own unknowns share cells of other ranks
+    for (NumberedEntry const& entry : entries)
+      if (!of.rows.is_own(entry.column))
+        needed.push_back(entry.column);
     RowMap const rows = of.rows.with_ghosts(ranks_, std::move(needed));
-    CsrMatrix const by_place = own_->to_csr();
     std::vector<MatrixEntry> all;
-    all.reserve(static_cast<std::size_t>(by_place.nnz()));
-    for_entries(by_place, [&](std::int64_t row, std::int32_t column, double value) {
-      all.push_back({row, static_cast<std::int32_t>(rows.place(of.number(column))), value});
-    });
-    auto own_rows = std::make_shared<CsrMatrix const>(csr_of_entries(by_place.n_rows, rows.n_here(), all));
+    all.reserve(entries.size());
+    for (NumberedEntry const& entry : entries)
+      all.push_back({entry.row, static_cast<std::int32_t>(rows.place(entry.column)), entry.value});
+    auto own_rows = std::make_shared<CsrMatrix const>(csr_of_entries(rows.n_own(), rows.n_here(), all));
     return matrix_of_rows(context_, ranks_, {rows.neighbors, std::move(own_rows)});
   }
 
@@ -295,7 +294,7 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
   LatticeSetup<V> setup(context, alone(), options, unknowns_of(downloaded(context, a.view().lattices)));
   std::unique_ptr<Matrix> single = std::is_same_v<V, float> ? a.in_single() : nullptr;
   Matrix const* const kept = single == nullptr ? &a : nullptr;
-  setup.set_matrix(std::move(single), {});
+  setup.set_matrix(std::move(single));
   setup.go_on(kept);
   return std::move(setup.result());
 }
@@ -316,9 +315,7 @@ MultigridHierarchy<V> lattice_hierarchy(RankMatrix const& a, PreconditionerOptio
     if (any_of_ranks(ranks, is_box ? order_one.own_rows == nullptr
                                    : dynamic_cast<LatticeHalfCds const*>(order_one.matrix.get()) == nullptr)) {
       // The levels are made from the entries.
-      RankRows const entries{a.neighbors(), std::make_shared<CsrMatrix const>(of_rank->own_rows())};
-      return algebraic_hierarchy<V>(matrix_of_rows(context, ranks, entries),
-                                    options.nested_spaces ? options.nested_spaces() : RankNestedSpaces{}, options);
+      return algebraic_hierarchy<V>(a, options.nested_spaces ? options.nested_spaces() : RankNestedSpaces{}, options);
     }
     options.done(context, "elements of order 1");
     if (is_box && is_of_order_one)  // the same matrix, with entries
@@ -328,17 +325,19 @@ MultigridHierarchy<V> lattice_hierarchy(RankMatrix const& a, PreconditionerOptio
     return std::move(result);
   }
   auto const& stored = static_cast<LatticeHalfCds const&>(a.local());
-  std::unique_ptr<Matrix> half_cds = std::is_same_v<V, float> ? stored.in_single() : stored.copy_to(context);
+  std::unique_ptr<Matrix> single = std::is_same_v<V, float> ? stored.in_single() : nullptr;
+  LatticeHalfCds const& half_cds = single != nullptr ? static_cast<LatticeHalfCds const&>(*single) : stored;
   if (rows.n_of_all() <= options.multigrid.gathered_size) {
     WholeLevel const whole = whole_level(ranks, setup.level());
     result.entry =
         std::make_unique<GatheredEntry<V>>(context, std::make_unique<WholeVector<V>>(context, ranks, rows.first, whole.place));
-    setup.go_on_whole(whole, setup.level().lattices.layout, values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds)));
+    setup.go_on_whole(whole, setup.level().lattices.layout, values_in<V>(half_cds));
     return std::move(result);
   }
   result.entry = entry_by_rows<V>(context, rows);
-  setup.set_matrix(std::move(half_cds), a.lattices()->added);
-  setup.go_on();
+  Matrix const* const kept = single == nullptr ? &stored : nullptr;
+  setup.set_matrix(std::move(single));
+  setup.go_on(kept);
   return std::move(result);
 }
 

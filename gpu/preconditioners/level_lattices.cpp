@@ -1,8 +1,5 @@
 #include "gpu/preconditioners/level_lattices.hpp"
 
-#include "gpu/core/csr_entries.hpp"
-#include "gpu/formats/foreign_rows.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -48,53 +45,6 @@ LevelUnknowns coarse_unknowns(Communicator& ranks, LevelUnknowns const& fine, La
   return result;
 }
 
-std::unique_ptr<LatticeHalfCds> matrix_of(LevelUnknowns const& level, std::unique_ptr<Matrix> half_cds,
-                                          std::vector<MatrixEntry> const& added) {
-  std::unique_ptr<LatticeHalfCds> result(static_cast<LatticeHalfCds*>(half_cds.release()));
-  std::int64_t const n_rows = level.lattices.n_rows, n_inner = level.lattices.layout.n_inner();
-  std::vector<MatrixEntry> of_rims;
-  of_rims.reserve(added.size());
-  for (MatrixEntry const& entry : added)
-    of_rims.push_back({entry.row - n_inner, entry.column, entry.value});
-  result->add_rows(n_rows, std::make_shared<CsrMatrix const>(csr_of_entries(n_rows - n_inner, level.n(), of_rims)));
-  return result;
-}
-
-template <class V>
-std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks, LevelUnknowns& level, V const* values) {
-  ForeignRows const foreign(ranks, level.rows, level.lattices);
-  GhostFinder const ghost_of(level.rows.ghosts);
-  auto const n_entries = std::ssize(foreign.come());
-  std::vector<std::int32_t> columns(static_cast<std::size_t>(n_entries));
-#pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < n_entries; ++i) {
-    std::int64_t const number = foreign.come()[static_cast<std::size_t>(i)].column;
-    std::int32_t const ghost = level.rows.is_own(number) ? -1 : ghost_of(number);
-    columns[static_cast<std::size_t>(i)] = level.rows.is_own(number)
-                                               ? static_cast<std::int32_t>(number - level.rows.first[level.rows.me])
-                                           : ghost < 0 ? -1
-                                                       : static_cast<std::int32_t>(level.lattices.n_rows + ghost);
-  }
-  std::vector<std::int64_t> beyond;
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    if (columns[i] < 0)
-      beyond.push_back(foreign.come()[i].column);
-  level.beyond = level.rows.with_ghosts(ranks, std::move(beyond));
-  auto const& numbers = level.beyond.ghosts;
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    if (columns[i] < 0)
-      columns[i] =
-          static_cast<std::int32_t>(level.lattices.layout.n_unknowns +
-                                    (std::lower_bound(numbers.begin(), numbers.end(), foreign.come()[i].column) - numbers.begin()));
-  auto const found = foreign.values(context, values);
-  std::vector<MatrixEntry> added;
-  added.reserve(columns.size());
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    if (auto const value = static_cast<double>(found.come[i]); is_stored(value))
-      added.push_back({foreign.come()[i].row, columns[i], value});
-  return added;
-}
-
 Array<std::uint8_t> first_copies_of_own(Context& context, SharedLattices const& lattices) {
   HostVector<std::uint8_t> owned = first_copies(lattices.layout);
   for (std::size_t place = 0; place < owned.size(); ++place)
@@ -117,7 +67,7 @@ WholeLevel whole_level(Communicator& ranks, LevelUnknowns const& level) {
   std::vector<std::int32_t> table;  // the numbers over all ranks of what is on the rims of pieces
   table.reserve(mine.rim_unknowns.size());
   for (std::int32_t const unknown : mine.rim_unknowns)
-    table.push_back(static_cast<std::int32_t>(level.number(unknown)));
+    table.push_back(static_cast<std::int32_t>(level.rows.number_at(unknown)));
   table = gather_lists(ranks, std::move(table));
   std::vector<std::int64_t> const n_pieces = gather(ranks, mine.n_lattices);
   cut.places = gather_lists(ranks, std::move(cut.places));
@@ -157,7 +107,7 @@ WholeLevel whole_level(Communicator& ranks, LevelUnknowns const& level) {
   }
   list_copies(layout);
   for (std::int64_t i = 0; i < mine.n_unknowns; ++i)
-    result.places.push_back(place[static_cast<std::size_t>(level.number(i))]);
+    result.places.push_back(place[static_cast<std::size_t>(level.rows.number_at(i))]);
   return result;
 }
 
@@ -182,8 +132,6 @@ Array<V> all_values(Context& context, Communicator& ranks, WholeLevel const& who
   return result;
 }
 
-template std::vector<MatrixEntry> entries_of_others(Context&, Communicator&, LevelUnknowns&, float const*);
-template std::vector<MatrixEntry> entries_of_others(Context&, Communicator&, LevelUnknowns&, double const*);
 template Array<float> all_values(Context&, Communicator&, WholeLevel const&, LatticeLayout const&, float const*);
 template Array<double> all_values(Context&, Communicator&, WholeLevel const&, LatticeLayout const&, double const*);
 

@@ -21,43 +21,25 @@
 /// Levels of multigrid on meshes of lattices, on one rank or shared by several. Functions are collective.
 namespace poisson {
 
-/// A level's unknowns on this rank: own ones, ghosts that lattices here have (SharedLattices), and more ghosts with which own ones
-/// are coupled. On one rank all are own ones.
+/// A level's unknowns on this rank: own ones, and ghosts (SharedLattices). On one rank all are own ones.
 struct LevelUnknowns {
   SharedLattices lattices;
-  RowMap rows;    ///< with the ghosts of lattices.neighbors
-  RowMap beyond;  ///< with those that no lattice here has
+  RowMap rows;  ///< with the ghosts of lattices.neighbors
 
-  [[nodiscard]] std::int64_t n() const { return lattices.layout.n_unknowns + std::ssize(beyond.ghosts); }
-  /// Returns the number over all ranks of an unknown, by its place in vectors.
-  [[nodiscard]] std::int64_t number(std::int64_t place) const {
-    std::int64_t const n_here = lattices.layout.n_unknowns;
-    return place < n_here ? rows.number_at(place) : beyond.ghosts[static_cast<std::size_t>(place - n_here)];
-  }
+  [[nodiscard]] std::int64_t n() const { return lattices.layout.n_unknowns; }
 };
 
 /// Returns the unknowns of one rank, which has all lattices.
 [[nodiscard]] LevelUnknowns unknowns_of(LatticeLayout layout);
-/// Returns the next level's unknowns, without what is beyond. `coarse_of`: see coarse_layout and layout_of_vertices.
+/// Returns the next level's unknowns. `coarse_of`: see coarse_layout and layout_of_vertices.
 [[nodiscard]] LevelUnknowns coarse_unknowns(Communicator& ranks, LevelUnknowns const& fine, LatticeLayout layout,
                                             std::vector<std::int32_t> const& coarse_of);
 
 /// Makes the halo of all ghosts.
 template <class V>
 std::unique_ptr<Halo<V>> halo_of(Context& context, Communicator& ranks, LevelUnknowns const& level) {
-  HaloPlaces places;
-  std::int64_t const n = places.add(level.lattices.n_rows, level.lattices.neighbors);
-  places.add(n, level.beyond.neighbors);
-  return std::make_unique<Halo<V>>(context, ranks, places);
+  return std::make_unique<Halo<V>>(context, ranks, HaloPlaces(level.lattices.n_rows, level.lattices.neighbors));
 }
-
-/// Makes the matrix of a level that is shared: half_cds on the lattices here and what others' lattices add.
-[[nodiscard]] std::unique_ptr<LatticeHalfCds> matrix_of(LevelUnknowns const& level, std::unique_ptr<Matrix> half_cds,
-                                                        std::vector<MatrixEntry> const& added);
-/// Returns what others' lattices add to own rows, with columns by place; sets level.beyond.
-template <class V>
-[[nodiscard]] std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks, LevelUnknowns& level,
-                                                         V const* values);
 
 /// All lattices of a level, on every rank, put together from their pieces.
 struct WholeLevel {

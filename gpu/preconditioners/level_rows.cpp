@@ -1,5 +1,6 @@
 #include "gpu/preconditioners/level_rows.hpp"
 
+#include "gpu/core/csr_entries.hpp"
 #include "gpu/formats/sell_c_sigma.hpp"
 #include "gpu/kernels/backends.hpp"
 
@@ -123,6 +124,8 @@ SparseArrays on_host(Context& context, Context& host, SparseArrays a) {
 
 LevelRows finest_rows(RankMatrix const& a, Context& host) {
   Communicator& ranks = a.ranks();
+  if (a.lattices() != nullptr)
+    return finest_rows(matrix_of_rows(host, ranks, {a.neighbors(), std::make_shared<CsrMatrix const>(a.rows_of_lattices())}), host);
   std::int64_t const n = a.n_rows();
   // The ghosts of the matrix are numbered as those here: by rank, and within a rank as it sends them, which need not ascend.
   RowMap const of_matrix(ranks, n, a.neighbors());

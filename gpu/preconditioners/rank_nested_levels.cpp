@@ -1,5 +1,7 @@
 #include "gpu/preconditioners/level_rows.hpp"
 
+#include "gpu/core/csr_entries.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <memory>

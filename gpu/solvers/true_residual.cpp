@@ -143,27 +143,6 @@ Field stored_residual(Matrix const& matrix, Field const& b, Field const& x, Fiel
   return Field(std::move(host));
 }
 
-Field stored_residual(Matrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& rim_rows, Field const& b,
-                      Field const& x, Field const& x_low) {
-  Field r = stored_residual(local, b, x, x_low);
-  if (rim.empty())
-    return r;
-  Context& context = local.context();
-  auto const& kernels = kernels_for<RimKernels<double>>(context);
-  std::int64_t const n = std::ssize(rim);
-  Array<std::int32_t> const rows(context, rim);
-  Array<double> of_b(context, n), of_r(context, n);
-  std::optional<Csr> on_device;
-  CsrView const view = context.backend() == Backend::cpu
-                           ? view_of(rim_rows)
-                           : on_device.emplace(std::make_shared<CsrMatrix const>(rim_rows), context).view();
-  kernels.pack(context, n, rows.data(), b.on(context).data(), of_b.data());
-  kernels_for<CheckKernels>(context).residual(context, view, x.on(context).data(),
-                                              x_low.empty() ? nullptr : x_low.on(context).data(), of_b.data(), of_r.data());
-  kernels.put(context, n, rows.data(), of_r.data(), r.change_on(context).data());
-  return r;
-}
-
 Field stored_residual(Matrix const& local, BlockRim const& rim, Csr const& couplings, Field const& b, Field const& x,
                       Field const& x_low) {
   Field r = stored_residual(local, b, x, x_low);

@@ -79,10 +79,6 @@ struct ResidualNorms {
 /// Computes b - A (x + x_low), in double-double arithmetic, from the entries as they are stored, where they are; see
 /// StoredResidualCheck. x_low may be empty. Precondition: sizes fit.
 [[nodiscard]] Field stored_residual(Matrix const& matrix, Field const& b, Field const& x, Field const& x_low);
-/// The same for the rows of a rank. Rows of the rim are taken from their entries, in host memory, ghosts among them; other rows as
-/// they are stored in `local`, the block of own rows. x and x_low have the ghosts after own entries.
-[[nodiscard]] Field stored_residual(Matrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& rim_rows,
-                                    Field const& b, Field const& x, Field const& x_low);
 /// The same for the rows of a rank that has a block of a box: `local` is in half_cds or matrix-free, and `couplings` are those of
 /// the rim with ghosts.
 [[nodiscard]] Field stored_residual(Matrix const& local, BlockRim const& rim, Csr const& couplings, Field const& b, Field const& x,

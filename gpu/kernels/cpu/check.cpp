@@ -79,6 +79,12 @@ public:
     for (std::int64_t row = 0; row < a.lattices.n_unknowns; ++row)
       r[row] = residual_of_row(a, row, x, x_lo, b[row]);
   }
+  void products_at(Context&, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, double const* x,
+                   double const* x_lo, DoubleDouble* out) const override {
+#pragma omp parallel for schedule(static)
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = product_at(a, unknowns[i], x, x_lo);
+  }
 };
 
 }  // namespace

@@ -175,16 +175,14 @@ void run(LatticeHalfCdsView const& a, Values values, Sharing const& sharing, Scr
         multiply(lattice, scratch.locals[static_cast<std::size_t>(thread)], 0, 1);
     }
     // Bytes per copy: 4 and a T.
-    T const* const added = added_to_rims<T>(a);
+    ConstPointer<T> const added = added_to_rims<T>(a);
 #pragma omp barrier
 #pragma omp for schedule(static)
     for (std::int64_t i = 0; i < lattices.n_rim(); ++i) {
       T sum = 0;
       for (std::int64_t c = lattices.copy_offsets[i]; c < lattices.copy_offsets[i + 1]; ++c)
         sum = sum + scratch.rims[lattices.copies[c]];
-      if (added != nullptr)
-        sum = sum + added[i];
-      finished(lattices.n_inner() + i, sum);
+      finished(lattices.n_inner() + i, with_added<T>(sum, added, i));
     }
   }
 }
@@ -243,6 +241,19 @@ public:
     for_rows(context, a, x, stop, [=](std::int64_t i, double y) { r[i] = b[i] - y; });
   }
 
+  void sums_on_rims(Context&, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, float const* x,
+                    float* out) const override {
+    sum_on_rims<float>(a, n, unknowns, x, out);
+  }
+  void sums_on_rims(Context&, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, double const* x,
+                    double* out) const override {
+    sum_on_rims<double>(a, n, unknowns, x, out);
+  }
+  void sums_on_rims(Context&, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
+                    ConstPointer<DoubleDouble> x, DoubleDouble* out) const override {
+    sum_on_rims<DoubleDouble>(a, n, unknowns, x, out);
+  }
+
   void diagonal(Context&, LatticeHalfCdsView const& a, double* d, double* d_low) const override {
     auto const fill = [&](auto values) {
 #pragma omp parallel for schedule(static)
@@ -260,6 +271,22 @@ public:
   }
 
 private:
+  template <class T>
+  static void sum_on_rims(LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, ConstPointer<T> x, T* out) {
+    auto const sum_up = [&](auto values) {
+#pragma omp parallel for schedule(static)
+      for (std::int64_t r = 0; r < n; ++r) {
+        DotSum<T> sum{};
+        for_nodes_of(a.lattices, unknowns[r], [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
+          for_couplings(a, lattice, i, j, k, [&](std::int64_t place, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
+            sum.add(load(values, place), load(x, a.lattices.unknown(lattice, i2, j2, k2)));
+          });
+        });
+        out[r] = sum.value();
+      }
+    };
+    with_stored_values<T>(a, sum_up, ValuePairs());
+  }
   /// Calls row(i, (A x)_i) for every unknown, unless *stop is set.
   template <class V, class Row>
   static void for_rows(Context& context, LatticeHalfCdsView const& a, V const* x, std::int32_t const* stop, Row const& row) {

@@ -52,6 +52,13 @@ __global__ void residual_kernel(LatticeHalfCdsView a, double const* x, double co
     r[row] = residual_of_row(a, row, x, x_lo, b[row]);
 }
 
+__global__ void products_kernel(LatticeHalfCdsView a, std::int64_t n, std::int32_t const* unknowns, double const* x,
+                                double const* x_lo, DoubleDouble* out) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < n)
+    out[i] = product_at(a, unknowns[i], x, x_lo);
+}
+
 class CudaCheck final : public CheckKernels {
 public:
   double largest_error(Context& context, CsrView const& a, double const* x, double const* y) const override {
@@ -89,6 +96,14 @@ public:
     if (n == 0)
       return;
     residual_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(a, x, x_lo, b, r);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void products_at(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, double const* x,
+                   double const* x_lo, DoubleDouble* out) const override {
+    if (n == 0)
+      return;
+    products_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(a, n, unknowns, x, x_lo, out);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

@@ -187,8 +187,8 @@ march::LatticeNodes<T> gather(cuda::CudaContext const& device, LatticeView const
 /// y = alpha (the sums of rims and `added`, added up) + beta y for the unknowns on rims, unless `stop` is there and set. Bytes per
 /// unknown: 8, y, and 4 and a T for every copy.
 template <class T>
-__global__ void __launch_bounds__(threads) exchange_kernel(LatticeView const lattices, T const* rims, T const* added, T alpha,
-                                                           T beta, Pointer<T> y, std::int32_t const* stop) {
+__global__ void __launch_bounds__(threads) exchange_kernel(LatticeView const lattices, T const* rims, ConstPointer<T> added,
+                                                           T alpha, T beta, Pointer<T> y, std::int32_t const* stop) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i >= lattices.n_rim())
     return;
@@ -204,8 +204,7 @@ __global__ void __launch_bounds__(threads) exchange_kernel(LatticeView const lat
     sum = sum + second_copy;
   for (std::int64_t c = first + 2; c < end; ++c)
     sum = sum + cuda::load_from_l2(rims + lattices.copies[c]);
-  if (added != nullptr)
-    sum = sum + added[i];
+  sum = with_added<T>(sum, added, i);
   std::int64_t const unknown = lattices.n_inner() + i;
   store(y, unknown, cuda::combine(alpha, sum, beta, y, unknown));
 }
@@ -216,6 +215,38 @@ void exchange(cuda::CudaContext const& device, LatticeHalfCdsView const& a, T co
   if (a.lattices.n_rim() > 0)
     cuda::launch_early(device, exchange_kernel<T>, cuda::n_blocks(a.lattices.n_rim(), threads), threads, 0, a.lattices, rims,
                        added_to_rims<T>(a), alpha, beta, y, stop);
+}
+
+/// Returns, in the first lane of a warp, what the lattices' matrices make of x at unknown `number` on rims. Each lane has one
+/// neighbour.
+template <class T, class Accumulator, class Values>
+__device__ __forceinline__ T sum_on_rim(LatticeView const& lattices, Values values, ConstPointer<T> x, std::int64_t number) {
+  auto const lane = static_cast<int>(threadIdx.x % 32), step = lane - 13;  // 9 dz + 3 dy + dx
+  int const dx = lane % 3 - 1, dy = lane / 3 % 3 - 1, dz = lane / 9 - 1;
+  std::int32_t const m = lattices.m;
+  LatticeRim const rim = lattices.rim();
+  auto const rim_size = static_cast<std::uint32_t>(rim.size());
+  std::int64_t const n = lattices.n_lattices * lattices.nodes_of_lattice();
+  Accumulator sum{};
+  for (std::int64_t c = lattices.copy_offsets[number]; c < lattices.copy_offsets[number + 1]; ++c) {
+    auto const place = static_cast<std::uint32_t>(lattices.copies[c]);
+    auto const lattice = static_cast<std::int32_t>(place / rim_size);
+    LatticeRim::Node const node = rim.node(place % rim_size);
+    std::int32_t const i = node.i + dx, j = node.j + dy, k = node.k + dz;
+    if (lane >= 27 || i < 0 || j < 0 || k < 0 || i >= m || j >= m || k >= m)
+      continue;
+    LatticePlace const other(LatticePlane(m, lattice, k), LatticePlaneNode(m, i, j));
+    std::int64_t const stored_at = step <= 0 ? ((std::int64_t{lattice} * m + node.k) * m + node.j) * m + node.i
+                                             : ((std::int64_t{lattice} * m + k) * m + j) * m + i;
+    auto const value = cuda::load_constant(values, std::int64_t{step <= 0 ? -step : step} * n + stored_at);
+    std::int32_t const at = other.on_rim ? lattices.rim_unknowns[other.at] : other.at;
+    if (at < lattices.end_of_read)
+      sum.add(value, cuda::load_constant(x, at));
+  }
+  T all = sum.value();
+  for (int distance = 16; distance > 0; distance /= 2)
+    all = all + cuda::shuffle_down(all, distance);
+  return all;
 }
 
 /// Calls row(unknown, y, x there), y = A x, for all unknowns of lattices that are in L2, and bound by waiting: with a thread for
@@ -244,30 +275,10 @@ __global__ void __launch_bounds__(threads)
   std::int64_t const number = std::int64_t{blockIdx.x - blocks_inside} * (threads / 32) + threadIdx.x / 32;
   if (number >= lattices.n_rim())
     return;
-  auto const lane = static_cast<int>(threadIdx.x % 32), step = lane - 13;  // 9 dz + 3 dy + dx
-  int const dx = lane % 3 - 1, dy = lane / 3 % 3 - 1, dz = lane / 9 - 1;
-  LatticeRim const rim = lattices.rim();
-  auto const rim_size = static_cast<std::uint32_t>(rim.size());
-  std::int64_t const unknown = lattices.n_inner() + number, n = lattices.n_lattices * lattices.nodes_of_lattice();
-  V sum = 0;
-  for (std::int64_t c = lattices.copy_offsets[number]; c < lattices.copy_offsets[number + 1]; ++c) {
-    auto const place = static_cast<std::uint32_t>(lattices.copies[c]);
-    auto const lattice = static_cast<std::int32_t>(place / rim_size);
-    LatticeRim::Node const node = rim.node(place % rim_size);
-    std::int32_t const i = node.i + dx, j = node.j + dy, k = node.k + dz;
-    if (lane >= 27 || i < 0 || j < 0 || k < 0 || i >= m || j >= m || k >= m)
-      continue;
-    LatticePlace const other(LatticePlane(m, lattice, k), LatticePlaneNode(m, i, j));
-    std::int64_t const stored_at = step <= 0 ? ((std::int64_t{lattice} * m + node.k) * m + node.j) * m + node.i
-                                             : ((std::int64_t{lattice} * m + k) * m + j) * m + i;
-    V const value = static_cast<V>(values[std::int64_t{step <= 0 ? -step : step} * n + stored_at]);
-    std::int32_t const at = other.on_rim ? lattices.rim_unknowns[other.at] : other.at;
-    sum += at < lattices.end_of_read ? value * x[at] : V(0);
-  }
-  for (int distance = 16; distance > 0; distance /= 2)
-    sum += __shfl_down_sync(0xffffffffU, sum, static_cast<unsigned>(distance));
-  if (lane == 0 && stopped == 0)
-    row(unknown, added != nullptr ? sum + added[number] : sum, x[unknown]);
+  std::int64_t const unknown = lattices.n_inner() + number;
+  V const sum = sum_on_rim<V, PlainSum<V>>(lattices, values, x, number);
+  if (threadIdx.x % 32 == 0 && stopped == 0)
+    row(unknown, with_added<V>(sum, added, number), x[unknown]);
 }
 
 /// What a march makes of rows: unknowns inside are complete, the rest is for the exchange.
@@ -316,9 +327,19 @@ __global__ void __launch_bounds__(threads) exchange_rows_kernel(LatticeView cons
   V sum = first + 1 < end ? copy + second_copy : copy;
   for (std::int64_t c = first + 2; c < end; ++c)
     sum += cuda::load_from_l2(rims + lattices.copies[c]);
-  if (added != nullptr)
-    sum += added[i];
-  row(unknown, sum, own, terms);
+  row(unknown, with_added<V>(sum, added, i), own, terms);
+}
+
+/// out_i = what the lattices contribute at unknowns[i], with a warp for each unknown and a lane for each neighbour.
+template <class T, class Values>
+__global__ void __launch_bounds__(threads) sums_on_rims_kernel(LatticeHalfCdsView const a, Values values, std::int64_t n,
+                                                               std::int32_t const* unknowns, ConstPointer<T> x, T* out) {
+  std::int64_t const number = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32;
+  if (number >= n)
+    return;
+  T sum = sum_on_rim<T, DotSum<T>>(a.lattices, values, x, unknowns[number] - a.lattices.n_inner());
+  if (threadIdx.x % 32 == 0)
+    out[number] = sum;
 }
 
 template <class Stored>
@@ -387,7 +408,7 @@ public:
                            std::int32_t const* stop) {
     LatticeView const& lattices = a.lattices;
     if (lattices.n_lattices == 0)
-      return;
+      return context.set_zero(dot, sizeof(T));
     auto& device = cuda::of(context);
     auto const box = box_of<T, Values>(a, device);
     Tiling const tiling = tiling_of(lattices);
@@ -413,6 +434,19 @@ public:
     exchange<T>(device, a, rims, T(1), T(0), y, stop);
   }
 
+  void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, float const* x,
+                    float* out) const override {
+    sum_on_rims<float>(context, a, n, unknowns, x, out);
+  }
+  void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, double const* x,
+                    double* out) const override {
+    sum_on_rims<double>(context, a, n, unknowns, x, out);
+  }
+  void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
+                    ConstPointer<DoubleDouble> x, DoubleDouble* out) const override {
+    sum_on_rims<DoubleDouble>(context, a, n, unknowns, x, out);
+  }
+
   void diagonal(Context& context, LatticeHalfCdsView const& a, double* d, double* d_low) const override {
     std::int64_t const n = a.lattices.n_unknowns;
     if (n == 0)
@@ -427,6 +461,20 @@ public:
   }
 
 private:
+  template <class T>
+  static void sum_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
+                          ConstPointer<T> x, T* out) {
+    if (n == 0)
+      return;
+    with_stored_values<T>(
+        a,
+        [&]<class Values>(Values values) {
+          sums_on_rims_kernel<T, Values>
+              <<<cuda::n_blocks(n, threads / 32), threads, 0, cuda::of(context).stream()>>>(a, values, n, unknowns, x, out);
+          POISSON_CUDA_CHECK(cudaGetLastError());
+        },
+        ValuePairs());
+  }
   template <class V, class Row>
   static void for_products(Context& context, LatticeHalfCdsView const& a, V const* x, Row const& row, std::int32_t const* stop) {
     if (a.lattices.n_lattices > 0)

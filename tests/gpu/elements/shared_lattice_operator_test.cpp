@@ -114,9 +114,9 @@ RankOperator rank_operator(SharedMesh const& which, LatticeReference const& of, 
   LatticeSystem system(context, result.problem, Format::matrix_free);
   auto lattices = std::make_shared<SharedLattices>(result.share.lattices);
   Field const rhs = system.take_rhs();
-  BlockSystem block = rows_of_operator(ranks, lattices, system.take_matrix(), rhs, result.problem.fixed);
+  BlockSystem block = rows_of_lattices(ranks, lattices, system.take_matrix(), rhs, result.problem.fixed);
   result.rhs = block.rhs.take_host();
-  result.matrix = std::make_unique<RankMatrix>(std::move(block.local), block.rows, lattices->neighbors, ranks, lattices);
+  result.matrix = std::make_unique<RankMatrix>(std::move(block.local), lattices, ranks);
   return result;
 }
 
@@ -193,7 +193,7 @@ void test_products(SharedMesh const& which, LatticeReference const& of, Communic
     ASSERT_NEAR(r[row], -low[row], 1e-27 * size[static_cast<std::size_t>(rows[row])]) << which.text() << ", row " << row;
 
   // Rows by entries, and the right-hand side.
-  CsrMatrix const own = local.own_rows();
+  CsrMatrix const own = matrix.rows_of_lattices();
   ASSERT_EQ(own.n_rows, n_mine);
   std::vector<std::int32_t> unknowns = rows;
   unknowns.insert(unknowns.end(), rank.share.ghosts.begin(), rank.share.ghosts.end());
