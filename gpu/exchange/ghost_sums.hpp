@@ -24,6 +24,7 @@ public:
       make(extended_);
     }
   }
+  [[nodiscard]] bool is_single() const { return in_single_ != nullptr; }
   /// T: a type of vectors for which it is made.
   template <class T>
   [[nodiscard]] Halo<T>& in() const {

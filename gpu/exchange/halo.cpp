@@ -224,15 +224,26 @@ void Halo<T>::put(Pointer<T> x) {
 }
 
 template <class T>
-void Halo<T>::add(T alpha, Pointer<T> y) {
-  T const* const come = finish();
+CsrView Halo<T>::sums() const {
   CsrView sums;
   sums.n_rows = rows_.size();
   sums.n_columns = sums.nnz = columns_.size();
   sums.row_ptr = row_ptr_.data();
   sums.columns = columns_.data();
   sums.values = ones_.data();
-  kernels_.add(context_, sums, rows_.data(), alpha, come, y);
+  return sums;
+}
+
+template <class T>
+void Halo<T>::add(T alpha, Pointer<T> y) {
+  T const* const come = finish();
+  kernels_.add(context_, sums(), rows_.data(), alpha, come, y);
+}
+
+template <class T>
+void Halo<T>::set(Pointer<T> y) {
+  T const* const come = finish();
+  kernels_.set(context_, sums(), rows_.data(), come, y);
 }
 
 Array<double> with_ghosts(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors,

@@ -73,7 +73,7 @@ public:
     put(x);
   }
 
-  // The same in two steps. Every start() is followed by one finish(), put() or add().
+  // The same in two steps. Every start() is followed by one finish(), put(), add() or set().
 
   /// Sends entries of x, in the backend's memory, which may be read, but not written, until the second step.
   void start(ConstPointer<T> x);
@@ -90,6 +90,9 @@ public:
   /// y += alpha times what has come, at own entries, in the order of the ranks. Only HaloDirection::to_owners.
   void add(T alpha, Pointer<T> y);
 
+  /// The same, in place of what was there, at own entries that others have as ghosts; the other ones stay.
+  void set(Pointer<T> y);
+
   /// Bytes of the lists by which add() adds.
   [[nodiscard]] std::int64_t bytes_of_sums() const;
 
@@ -105,6 +108,7 @@ private:
     Places(Context& context, std::vector<NodeBox> const& nodes, NodeBox const& box);
   };
   void make_sums(std::vector<std::int32_t> const& own);
+  [[nodiscard]] CsrView sums() const;
 
   Context& context_;
   RimKernels<T> const& kernels_;

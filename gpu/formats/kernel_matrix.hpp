@@ -15,28 +15,22 @@ public:
   using View = typename Kernels::View;
 
   void product(float alpha, float const* x, float beta, float* y) const override {
-    prepare(x);
     kernels_.product(context(), view_, alpha, x, beta, y);
   }
   void product(double alpha, double const* x, double beta, double* y) const override {
-    prepare(x);
     kernels_.product(context(), view_, alpha, x, beta, y);
   }
   void product(DoubleDouble alpha, ConstPointer<DoubleDouble> x, DoubleDouble beta, Pointer<DoubleDouble> y) const override {
-    prepare(x);
     kernels_.product(context(), view_, alpha, x, beta, y);
   }
   void product_dot(float const* x, float* y, float* dot, std::int32_t const* stop) const override {
-    prepare(x);
     kernels_.product_dot(context(), view_, x, y, dot, stop);
   }
   void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override {
-    prepare(x);
     kernels_.product_dot(context(), view_, x, y, dot, stop);
   }
   void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
                    std::int32_t const* stop) const override {
-    prepare(x);
     kernels_.product_dot(context(), view_, x, y, dot, stop);
   }
   bool smooth(SmoothingStep<float> const& step, float const* x, std::int32_t const* stop) const override {
@@ -63,31 +57,19 @@ public:
 protected:
   ProductsOfKernels(Context& context, View const& view) : Matrix(context), kernels_(kernels_for<Kernels>(context)), view_(view) {}
 
-  /// Is called before every pass over x where the view has numbers that are added to rows, so that they can follow from x.
-  virtual void fill_added(float const* /*x*/) const {}
-  virtual void fill_added(double const* /*x*/) const {}
-  virtual void fill_added(ConstPointer<DoubleDouble> /*x*/) const {}
-
   Kernels const& kernels_;
   View view_;
 
 private:
-  template <class VectorPointer>
-  void prepare(VectorPointer x) const {
-    if constexpr (requires(View const& view) { view.added; })
-      fill_added(x);
-  }
   static constexpr bool smooths = std::is_base_of_v<SmoothingKernels<View>, Kernels>;
   template <class V>
   bool smooth_by_kernels(SmoothingStep<V> const& step, V const* x, std::int32_t const* stop) const {
-    prepare(x);
     if constexpr (smooths)
       kernels_.smooth(context(), view_, step, x, stop);
     return smooths;
   }
   template <class V>
   bool subtract_by_kernels(V const* b, V const* x, V* r, std::int32_t const* stop) const {
-    prepare(x);
     if constexpr (smooths)
       kernels_.subtract_product(context(), view_, b, x, r, stop);
     return smooths;

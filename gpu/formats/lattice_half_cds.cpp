@@ -115,41 +115,25 @@ void LatticeHalfCds::set_shared(std::shared_ptr<Places const> places, Communicat
       std::make_unique<Shared>(Shared{ranks, places, Array<std::int32_t>(context(), std::span<std::int32_t const>(places->ghosts)),
                                       GhostSums(context(), ranks, places->sums, single), Array<float>(context(), single ? n : 0),
                                       Array<double>(context(), single ? 0 : n), Vector<DoubleDouble>(context(), single ? 0 : n)});
-  view_.added_single = shared_->added_single.data();
-  view_.added = shared_->added.data();
-  view_.added_extended = std::as_const(shared_->added_extended).data();
-}
-
-void LatticeHalfCds::fill_added(float const* x) const {
-  add_others<float>(x, shared_ != nullptr ? shared_->added_single.data() : nullptr);
-}
-void LatticeHalfCds::fill_added(double const* x) const {
-  add_others<double>(x, shared_ != nullptr ? shared_->added.data() : nullptr);
-}
-void LatticeHalfCds::fill_added(ConstPointer<DoubleDouble> x) const {
-  add_others<DoubleDouble>(x, shared_ != nullptr ? shared_->added_extended.data() : Pointer<DoubleDouble>{});
-}
-
-template <class T>
-void LatticeHalfCds::add_others(ConstPointer<T> x, Pointer<T> added) const {
-  if (shared_ == nullptr)
-    return;
-  Halo<T>& halo = shared_->sums.in<T>();
-  kernels_.sums_on_rims(context(), view_, shared_->ghosts.size(), shared_->ghosts.data(), x, halo.outgoing());
-  take_sums(halo, added);
-}
-
-template <class T>
-void LatticeHalfCds::take_sums(Halo<T>& halo, Pointer<T> added) const {
-  halo.start();
-  std::int64_t const n = view_.lattices.n_rim();
-  if constexpr (std::is_same_v<T, DoubleDouble>) {
-    context().set_zero(added.hi, 8 * n);
-    context().set_zero(added.lo, 8 * n);
+  // Rows that others do not contribute to stay as they are.
+  shared_->added_single.set_zero();
+  shared_->added.set_zero();
+  shared_->added_extended.set_zero();
+  auto const describe = [this]<class T>(SumsOfRanks<T>& sums, Pointer<T> added) {
+    Halo<T>& halo = shared_->sums.in<T>();
+    sums = {shared_->ghosts.size(), shared_->ghosts.data(),    halo.outgoing(),
+            ConstPointer<T>(added), [&halo] { halo.start(); }, [&halo, added] { halo.set(added); }};
+  };
+  if (shared_->sums.is_single()) {
+    describe(shared_->of_single, shared_->added_single.data());
+    view_.sums_in_single = &shared_->of_single;
   } else {
-    context().set_zero(added, std::int64_t{sizeof(T)} * n);
+    describe(shared_->of_double, shared_->added.data());
+    describe(shared_->of_extended, shared_->added_extended.data());
+    view_.sums = &shared_->of_double;
+    view_.sums_extended = &shared_->of_extended;
+    view_.added_extended = shared_->of_extended.added;
   }
-  halo.add(T(1), added);
 }
 
 std::unique_ptr<Matrix> LatticeHalfCds::in_single() const {
@@ -208,7 +192,8 @@ bool LatticeHalfCds::residual(double const* x, double const* x_low, double const
   if (shared_ != nullptr) {
     Halo<DoubleDouble>& halo = shared_->sums.in<DoubleDouble>();
     kernels.products_at(context(), view_, shared_->ghosts.size(), shared_->ghosts.data(), x, x_low, halo.outgoing());
-    take_sums<DoubleDouble>(halo, shared_->added_extended.data());
+    halo.start();
+    halo.set(shared_->added_extended.data());
   }
   kernels.residual(context(), view_, x, x_low, b, r);
   return true;

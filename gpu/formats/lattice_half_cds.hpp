@@ -65,9 +65,6 @@ protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   /// Entries are summed in DoubleDouble and rounded, so that both triangles are the same.
   CsrMatrix host_csr() const override;
-  void fill_added(float const* x) const override;
-  void fill_added(double const* x) const override;
-  void fill_added(ConstPointer<DoubleDouble> x) const override;
 
 private:
   /// What is known of other ranks.
@@ -86,17 +83,14 @@ private:
     Array<float> added_single;
     Array<double> added;
     Vector<DoubleDouble> added_extended;
+    SumsOfRanks<float> of_single{};
+    SumsOfRanks<double> of_double{};
+    SumsOfRanks<DoubleDouble> of_extended{};
   };
 
   LatticeHalfCds(Context& context, LatticeArrays lattices, StoredEntries entries);
 
   void set_shared(std::shared_ptr<Places const> places, Communicator& ranks);
-  /// `added` = what other ranks contribute to the product with x. Collective.
-  template <class T>
-  void add_others(ConstPointer<T> x, Pointer<T> added) const;
-  /// Sends what was written to halo.outgoing(); `added` = what comes.
-  template <class T>
-  void take_sums(Halo<T>& halo, Pointer<T> added) const;
 
   LatticeArrays lattices_;
   StoredEntries entries_;

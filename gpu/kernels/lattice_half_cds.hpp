@@ -9,9 +9,22 @@
 #include "gpu/kernels/smoothing_step.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <type_traits>
 
 namespace poisson {
+
+/// For the lattices of one rank: what they contribute to rows of other ranks in a product with vectors of T, and what other ranks
+/// contribute here.
+template <class T>
+struct SumsOfRanks {
+  std::int64_t n = 0;                      ///< unknowns on rims of which other ranks have the rows
+  std::int32_t const* unknowns = nullptr;  ///< which
+  T* outgoing = nullptr;                   ///< what the lattices here contribute there
+  ConstPointer<T> added{};                 ///< by own unknown on rims: what is added to the sum of its copies
+  std::function<void()> send{};            ///< sends `outgoing`
+  std::function<void()> take{};            ///< fills in `added`
+};
 
 /// A symmetric matrix on a mesh of lattices of order 1: the sum of a matrix for each lattice, whose vectors are numbered by
 /// LatticeLayout. Each has the diagonals of a box of m x m x m nodes (half_stencil), and together they are those of a box of
@@ -22,25 +35,41 @@ struct LatticeHalfCdsView {
   double const* values = nullptr;
   double const* low_values = nullptr;    ///< see stored_values
   float const* single_values = nullptr;  ///< the same
-  /// These are for the lattices of one rank, by unknown on rims: what the lattices of other ranks contribute. Each number is added
-  /// to the sum of the unknown's copies, in products and smoothers with vectors of its type, and added_extended also in residuals.
-  /// Null: nothing is added.
-  float const* added_single = nullptr;
-  double const* added = nullptr;
-  ConstPointer<DoubleDouble> added_extended{};
+  // In host memory, for products and smoothers with vectors of the type: each fills in `outgoing`, sends it, and takes what comes
+  // before it needs it, once, also when *stop is set. Null: there are no other ranks.
+  SumsOfRanks<float> const* sums_in_single = nullptr;
+  SumsOfRanks<double> const* sums = nullptr;
+  SumsOfRanks<DoubleDouble> const* sums_extended = nullptr;
+  ConstPointer<DoubleDouble> added_extended{};  ///< SumsOfRanks::added, for residuals; null: nothing is added
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_nodes() const { return lattices.n_lattices * lattices.nodes_of_lattice(); }
 };
 
-/// What is added to rims in products with vectors of T.
 template <class T>
-[[nodiscard]] ConstPointer<T> added_to_rims(LatticeHalfCdsView const& a) {
+[[nodiscard]] SumsOfRanks<T> const* sums_of_ranks(LatticeHalfCdsView const& a) {
   if constexpr (std::is_same_v<T, float>)
-    return a.added_single;
+    return a.sums_in_single;
   else if constexpr (std::is_same_v<T, double>)
-    return a.added;
+    return a.sums;
   else
-    return a.added_extended;
+    return a.sums_extended;
+}
+/// SumsOfRanks::added, when it is there. Null: nothing is added.
+template <class T>
+[[nodiscard]] ConstPointer<T> take_sums(LatticeHalfCdsView const& a) {
+  auto const* const sums = sums_of_ranks<T>(a);
+  if (sums == nullptr)
+    return {};
+  sums->take();
+  return sums->added;
+}
+/// What a product does that does nothing: other ranks must not wait in vain.
+template <class T>
+void exchange_nothing(LatticeHalfCdsView const& a) {
+  if (auto const* const sums = sums_of_ranks<T>(a); sums != nullptr) {
+    sums->send();
+    sums->take();
+  }
 }
 
 /// `sum`, and what is added to unknown i on rims.
@@ -85,14 +114,6 @@ class LatticeHalfCdsKernels : public ProductKernels<LatticeHalfCdsView>, public 
 public:
   /// d + d_low = the sum of a_ii over the nodes of each unknown, in DoubleDouble; d_low may be null.
   virtual void diagonal(Context& context, LatticeHalfCdsView const& a, double* d, double* d_low) const = 0;
-  /// out_i = what the lattices contribute to (A x) at unknowns[i], for n unknowns on rims, which need not be rows. Bytes an unknown
-  /// of one lattice: 27 values, and x there.
-  virtual void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
-                            float const* x, float* out) const = 0;
-  virtual void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
-                            double const* x, double* out) const = 0;
-  virtual void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
-                            ConstPointer<DoubleDouble> x, DoubleDouble* out) const = 0;
 
   static LatticeHalfCdsKernels const& cpu();
   static LatticeHalfCdsKernels const& cuda();

@@ -24,11 +24,11 @@ public:
   /// place is named twice. 4 + 16 bytes an entry.
   virtual void put(Context& context, std::int64_t n, std::int32_t const* places, T const* message, Pointer<T> x,
                    std::int32_t vectors = 1, std::int64_t step = 0) const = 0;
-  /// values[i] = stored[places[i]] for i < n. 8 + 2 sizeof(T) bytes an entry.
-  virtual void pick(Context& context, std::int64_t n, std::int64_t const* places, T const* stored, T* values) const = 0;
   /// y[rows[i]] += alpha c_i with c = C ghosts, for all rows of the couplings C. No row is named twice.
   virtual void add(Context& context, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts,
                    Pointer<T> y) const = 0;
+  /// y[rows[i]] = c_i with the same c.
+  virtual void set(Context& context, CsrView const& couplings, std::int32_t const* rows, T const* ghosts, Pointer<T> y) const = 0;
   /// y[rows[i]] += c_i with c = C ghosts, for all rows of the couplings C, and *dot += sum of x[rows[i]] c_i, in a fixed order. No
   /// row is named twice. Does nothing when *stop is not 0.
   virtual void add_dot(Context& context, CsrView const& couplings, std::int32_t const* rows, T const* ghosts, ConstPointer<T> x,

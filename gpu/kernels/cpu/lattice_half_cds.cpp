@@ -163,8 +163,8 @@ void run(LatticeHalfCdsView const& a, Values values, Sharing const& sharing, Scr
 #pragma omp barrier
     }
   };
-#pragma omp parallel num_threads(sharing.threads())
-  {
+  // The share of one of the threads.
+  auto const multiply_lattices = [&] {
     std::int64_t const threads = omp_get_num_threads(), thread = omp_get_thread_num();
     if (sharing.together()) {
       for (std::int64_t lattice = 0; lattice < lattices.n_lattices; ++lattice)
@@ -174,17 +174,40 @@ void run(LatticeHalfCdsView const& a, Values values, Sharing const& sharing, Scr
       for (std::int64_t lattice = first; lattice < last; ++lattice)
         multiply(lattice, scratch.locals[static_cast<std::size_t>(thread)], 0, 1);
     }
-    // Bytes per copy: 4 and a T.
-    ConstPointer<T> const added = added_to_rims<T>(a);
+  };
+  auto const sum_of_copies = [&](std::int64_t on_rim) {  // bytes per copy: 4 and a T
+    T sum = 0;
+    for (std::int64_t c = lattices.copy_offsets[on_rim]; c < lattices.copy_offsets[on_rim + 1]; ++c)
+      sum = sum + scratch.rims[lattices.copies[c]];
+    return sum;
+  };
+  auto const exchange = [&](ConstPointer<T> added) {
+#pragma omp for schedule(static)
+    for (std::int64_t i = 0; i < lattices.n_rim(); ++i)
+      finished(lattices.n_inner() + i, with_added<T>(sum_of_copies(i), added, i));
+  };
+  auto const* const sums = sums_of_ranks<T>(a);
+  if (sums == nullptr) {
+#pragma omp parallel num_threads(sharing.threads())
+    {
+      multiply_lattices();
+#pragma omp barrier
+      exchange({});
+    }
+    return;
+  }
+#pragma omp parallel num_threads(sharing.threads())
+  {
+    multiply_lattices();
 #pragma omp barrier
 #pragma omp for schedule(static)
-    for (std::int64_t i = 0; i < lattices.n_rim(); ++i) {
-      T sum = 0;
-      for (std::int64_t c = lattices.copy_offsets[i]; c < lattices.copy_offsets[i + 1]; ++c)
-        sum = sum + scratch.rims[lattices.copies[c]];
-      finished(lattices.n_inner() + i, with_added<T>(sum, added, i));
-    }
+    for (std::int64_t i = 0; i < sums->n; ++i)
+      sums->outgoing[i] = sum_of_copies(sums->unknowns[i] - lattices.n_inner());
   }
+  sums->send();
+  ConstPointer<T> const added = take_sums<T>(a);
+#pragma omp parallel num_threads(sharing.threads())
+  exchange(added);
 }
 
 class CpuLatticeHalfCds final : public ProductsByTemplates<LatticeHalfCdsKernels, CpuLatticeHalfCds> {
@@ -208,7 +231,7 @@ public:
   static void multiply_dot(Context& context, LatticeHalfCdsView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
                            std::int32_t const* stop) {
     if (*stop != 0)
-      return;
+      return exchange_nothing<T>(a);
     Sharing const sharing(a, cpu::work_of<T>);
     Scratch<T> scratch(context, a.lattices, sharing);
     std::int64_t const nodes = a.lattices.nodes_of_lattice(), blocks = cpu::n_blocks(nodes);
@@ -241,19 +264,6 @@ public:
     for_rows(context, a, x, stop, [=](std::int64_t i, double y) { r[i] = b[i] - y; });
   }
 
-  void sums_on_rims(Context&, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, float const* x,
-                    float* out) const override {
-    sum_on_rims<float>(a, n, unknowns, x, out);
-  }
-  void sums_on_rims(Context&, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, double const* x,
-                    double* out) const override {
-    sum_on_rims<double>(a, n, unknowns, x, out);
-  }
-  void sums_on_rims(Context&, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
-                    ConstPointer<DoubleDouble> x, DoubleDouble* out) const override {
-    sum_on_rims<DoubleDouble>(a, n, unknowns, x, out);
-  }
-
   void diagonal(Context&, LatticeHalfCdsView const& a, double* d, double* d_low) const override {
     auto const fill = [&](auto values) {
 #pragma omp parallel for schedule(static)
@@ -271,27 +281,11 @@ public:
   }
 
 private:
-  template <class T>
-  static void sum_on_rims(LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, ConstPointer<T> x, T* out) {
-    auto const sum_up = [&](auto values) {
-#pragma omp parallel for schedule(static)
-      for (std::int64_t r = 0; r < n; ++r) {
-        DotSum<T> sum{};
-        for_nodes_of(a.lattices, unknowns[r], [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
-          for_couplings(a, lattice, i, j, k, [&](std::int64_t place, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
-            sum.add(load(values, place), load(x, a.lattices.unknown(lattice, i2, j2, k2)));
-          });
-        });
-        out[r] = sum.value();
-      }
-    };
-    with_stored_values<T>(a, sum_up, ValuePairs());
-  }
   /// Calls row(i, (A x)_i) for every unknown, unless *stop is set.
   template <class V, class Row>
   static void for_rows(Context& context, LatticeHalfCdsView const& a, V const* x, std::int32_t const* stop, Row const& row) {
     if (*stop != 0)
-      return;
+      return exchange_nothing<V>(a);
     Sharing const sharing(a, cpu::work_of<V>);
     Scratch<V> scratch(context, a.lattices, sharing);
     auto const nothing = [](std::int64_t, std::int64_t, ConstPointer<V>, ConstPointer<V>) {};

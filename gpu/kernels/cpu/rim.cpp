@@ -28,17 +28,17 @@ public:
     });
   }
 
-  void pick(Context&, std::int64_t n, std::int64_t const* places, T const* stored, T* values) const override {
-    cpu::for_blocks(n, n * cpu::work_of<T>, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
-      for (std::int64_t i = begin; i < end; ++i)
-        values[i] = stored[places[i]];
-    });
-  }
-
   void add(Context&, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts, Pointer<T> y) const override {
     cpu::for_blocks(couplings.n_rows, couplings.nnz * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t i = begin; i < end; ++i)
         store(y, rows[i], load(y, rows[i]) + alpha * rim_row_product(couplings, i, ghosts));
+    });
+  }
+
+  void set(Context&, CsrView const& couplings, std::int32_t const* rows, T const* ghosts, Pointer<T> y) const override {
+    cpu::for_blocks(couplings.n_rows, couplings.nnz * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int64_t i = begin; i < end; ++i)
+        store(y, rows[i], rim_row_product(couplings, i, ghosts));
     });
   }
 

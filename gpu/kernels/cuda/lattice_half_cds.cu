@@ -212,9 +212,10 @@ __global__ void __launch_bounds__(threads) exchange_kernel(LatticeView const lat
 template <class T>
 void exchange(cuda::CudaContext const& device, LatticeHalfCdsView const& a, T const* rims, T alpha, T beta, Pointer<T> y,
               std::int32_t const* stop) {
+  ConstPointer<T> const added = take_sums<T>(a);
   if (a.lattices.n_rim() > 0)
-    cuda::launch_early(device, exchange_kernel<T>, cuda::n_blocks(a.lattices.n_rim(), threads), threads, 0, a.lattices, rims,
-                       added_to_rims<T>(a), alpha, beta, y, stop);
+    cuda::launch_early(device, exchange_kernel<T>, cuda::n_blocks(a.lattices.n_rim(), threads), threads, 0, a.lattices, rims, added,
+                       alpha, beta, y, stop);
 }
 
 /// Returns, in the first lane of a warp, what the lattices' matrices make of x at unknown `number` on rims. Each lane has one
@@ -330,14 +331,15 @@ __global__ void __launch_bounds__(threads) exchange_rows_kernel(LatticeView cons
   row(unknown, with_added<V>(sum, added, i), own, terms);
 }
 
-/// out_i = what the lattices contribute at unknowns[i], with a warp for each unknown and a lane for each neighbour.
+/// out_i = what the lattices contribute at unknowns[i], with a warp for each unknown and a lane for each neighbour. Bytes an
+/// unknown of one lattice: 27 values, and x there.
 template <class T, class Values>
-__global__ void __launch_bounds__(threads) sums_on_rims_kernel(LatticeHalfCdsView const a, Values values, std::int64_t n,
-                                                               std::int32_t const* unknowns, ConstPointer<T> x, T* out) {
+__global__ void __launch_bounds__(threads) sums_of_ghosts_kernel(LatticeView const lattices, Values values, std::int64_t n,
+                                                                 std::int32_t const* unknowns, ConstPointer<T> x, T* out) {
   std::int64_t const number = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32;
   if (number >= n)
     return;
-  T sum = sum_on_rim<T, DotSum<T>>(a.lattices, values, x, unknowns[number] - a.lattices.n_inner());
+  T const sum = sum_on_rim<T, DotSum<T>>(lattices, values, x, unknowns[number] - lattices.n_inner());
   if (threadIdx.x % 32 == 0)
     out[number] = sum;
 }
@@ -378,7 +380,8 @@ public:
                        Pointer<T> y) {
     LatticeView const& lattices = a.lattices;
     if (lattices.n_lattices == 0)
-      return;
+      return exchange_nothing<T>(a);
+    send_sums<T>(context, a, values, x);
     auto& device = cuda::of(context);
     // The buffer holds the sums of nodes on rims, until the exchange, and x there.
     T* const rims = device.partial_sums<T>(2 * n_rim_sums(lattices));
@@ -407,8 +410,11 @@ public:
   static void multiply_dot(Context& context, LatticeHalfCdsView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
                            std::int32_t const* stop) {
     LatticeView const& lattices = a.lattices;
-    if (lattices.n_lattices == 0)
-      return context.set_zero(dot, sizeof(T));
+    if (lattices.n_lattices == 0) {
+      context.set_zero(dot, sizeof(T));
+      return exchange_nothing<T>(a);
+    }
+    send_sums<T>(context, a, values, x);
     auto& device = cuda::of(context);
     auto const box = box_of<T, Values>(a, device);
     Tiling const tiling = tiling_of(lattices);
@@ -434,19 +440,6 @@ public:
     exchange<T>(device, a, rims, T(1), T(0), y, stop);
   }
 
-  void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, float const* x,
-                    float* out) const override {
-    sum_on_rims<float>(context, a, n, unknowns, x, out);
-  }
-  void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns, double const* x,
-                    double* out) const override {
-    sum_on_rims<double>(context, a, n, unknowns, x, out);
-  }
-  void sums_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
-                    ConstPointer<DoubleDouble> x, DoubleDouble* out) const override {
-    sum_on_rims<DoubleDouble>(context, a, n, unknowns, x, out);
-  }
-
   void diagonal(Context& context, LatticeHalfCdsView const& a, double* d, double* d_low) const override {
     std::int64_t const n = a.lattices.n_unknowns;
     if (n == 0)
@@ -461,30 +454,32 @@ public:
   }
 
 private:
-  template <class T>
-  static void sum_on_rims(Context& context, LatticeHalfCdsView const& a, std::int64_t n, std::int32_t const* unknowns,
-                          ConstPointer<T> x, T* out) {
-    if (n == 0)
+  /// Sends what the lattices contribute to rows of other ranks. It is made ahead of the product, so that messages are under way
+  /// meanwhile.
+  template <class T, class Values>
+  static void send_sums(Context& context, LatticeHalfCdsView const& a, Values values, ConstPointer<T> x) {
+    auto const* const sums = sums_of_ranks<T>(a);
+    if (sums == nullptr)
       return;
-    with_stored_values<T>(
-        a,
-        [&]<class Values>(Values values) {
-          sums_on_rims_kernel<T, Values>
-              <<<cuda::n_blocks(n, threads / 32), threads, 0, cuda::of(context).stream()>>>(a, values, n, unknowns, x, out);
-          POISSON_CUDA_CHECK(cudaGetLastError());
-        },
-        ValuePairs());
+    if (sums->n > 0) {
+      sums_of_ghosts_kernel<T, Values><<<cuda::n_blocks(sums->n, threads / 32), threads, 0, cuda::of(context).stream()>>>(
+          a.lattices, values, sums->n, sums->unknowns, x, sums->outgoing);
+      POISSON_CUDA_CHECK(cudaGetLastError());
+    }
+    sums->send();
   }
   template <class V, class Row>
   static void for_products(Context& context, LatticeHalfCdsView const& a, V const* x, Row const& row, std::int32_t const* stop) {
-    if (a.lattices.n_lattices > 0)
-      with_stored_values<V>(
-          a, [&](auto values) { launch<V>(context, a, values, x, row, stop); }, ValuePairs());
+    if (a.lattices.n_lattices == 0)
+      return exchange_nothing<V>(a);
+    with_stored_values<V>(
+        a, [&](auto values) { launch<V>(context, a, values, x, row, stop); }, ValuePairs());
   }
   template <class V, class Values, class Row>
   static void launch(Context& context, LatticeHalfCdsView const& a, Values values, V const* x, Row const& row,
                      std::int32_t const* stop) {
     LatticeView const& lattices = a.lattices;
+    send_sums<V>(context, a, values, x);
     auto& device = cuda::of(context);
     if constexpr (march::marches<Values>)
       if (auto const box = box_of<V, Values>(a, device)) {
@@ -497,14 +492,15 @@ private:
           cuda::launch_early(device, march_rows_kernel<Tile, V, Stored, Row>, box->grid(), Tile::threads, shared_bytes, *box, nodes,
                              values, x, StoreRow<V, Row>{row, rims}, stop);
         });
+        ConstPointer<V> const added = take_sums<V>(a);
         if (lattices.n_rim() > 0)
           cuda::launch_early(device, exchange_rows_kernel<V, Row>, cuda::n_blocks(lattices.n_rim(), threads), threads, 0, lattices,
-                             rims, added_to_rims<V>(a), x, row, stop);
+                             rims, added, x, row, stop);
         return;
       }
+    ConstPointer<V> const added = take_sums<V>(a);
     unsigned const inside = cuda::n_blocks(lattices.n_inner(), threads), on_rims = cuda::n_blocks(lattices.n_rim(), threads / 32);
-    few_rows_kernel<V>
-        <<<inside + on_rims, threads, 0, device.stream()>>>(lattices, inside, values, added_to_rims<V>(a), x, row, stop);
+    few_rows_kernel<V><<<inside + on_rims, threads, 0, device.stream()>>>(lattices, inside, values, added, x, row, stop);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
   /// A vector of n entries that lies behind n numbers of the buffer.

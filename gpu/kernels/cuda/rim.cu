@@ -26,17 +26,17 @@ __global__ void put_kernel(std::int64_t n, std::int32_t const* places, T const* 
 }
 
 template <class T>
-__global__ void pick_kernel(std::int64_t n, std::int64_t const* places, T const* stored, T* values) {
-  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i < n)
-    values[i] = stored[places[i]];
-}
-
-template <class T>
 __global__ void add_kernel(CsrView a, std::int32_t const* rows, T alpha, T const* ghosts, Pointer<T> y) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i < a.n_rows)
     store(y, rows[i], load(y, rows[i]) + alpha * rim_row_product(a, i, ghosts));
+}
+
+template <class T>
+__global__ void set_kernel(CsrView a, std::int32_t const* rows, T const* ghosts, Pointer<T> y) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < a.n_rows)
+    store(y, rows[i], rim_row_product(a, i, ghosts));
 }
 
 template <class T>
@@ -73,18 +73,19 @@ public:
     put_kernel<T><<<grid(n, vectors), threads, 0, cuda::of(context).stream()>>>(n, places, message, x, step);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
-  void pick(Context& context, std::int64_t n, std::int64_t const* places, T const* stored, T* values) const override {
-    if (n == 0)
-      return;
-    pick_kernel<T><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, places, stored, values);
-    POISSON_CUDA_CHECK(cudaGetLastError());
-  }
   void add(Context& context, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts,
            Pointer<T> y) const override {
     if (couplings.n_rows == 0)
       return;
     add_kernel<T>
         <<<cuda::n_blocks(couplings.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(couplings, rows, alpha, ghosts, y);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  void set(Context& context, CsrView const& couplings, std::int32_t const* rows, T const* ghosts, Pointer<T> y) const override {
+    if (couplings.n_rows == 0)
+      return;
+    set_kernel<T>
+        <<<cuda::n_blocks(couplings.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(couplings, rows, ghosts, y);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
   void add_dot(Context& context, CsrView const& couplings, std::int32_t const* rows, T const* ghosts, ConstPointer<T> x,
