@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace poisson::assembly {
 
@@ -331,24 +334,45 @@ std::int64_t emptied_entries(Space const& around, DirichletValues const& dirichl
   for (std::int64_t unknown = dirichlet.first; unknown < dirichlet.end(); ++unknown)
     if (dirichlet.has(unknown) && is_row(unknown))
       place[unknown - dirichlet.first] = n_fixed++;
-  std::vector<std::vector<std::int32_t>> neighbours(static_cast<std::size_t>(n_fixed));
-  std::vector<std::int32_t> dofs(static_cast<std::size_t>(around.n_local));
-  for (std::int64_t i = 0; n_fixed > 0 && i < around.n_parts_on_rims(); ++i)
-    around.for_cells_on_rims(i, [&](std::int64_t cell) {
-      around.dofs(cell, dofs.data());
-      for (std::int32_t const unknown : dofs)
-        if (unknown >= dirichlet.first && place[unknown - dirichlet.first] >= 0) {
-          auto& list = neighbours[place[unknown - dirichlet.first]];
-          list.insert(list.end(), dofs.begin(), dofs.end());
-        }
-    });
-  std::int64_t count = 0;
-  for (auto& list : neighbours) {
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
-    count += 2 * (std::ssize(list) - 1) - (std::count_if(list.begin(), list.end(), is_fixed) - 1);
-  }
-  return count;
+  if (n_fixed == 0)
+    return 0;
+  // The unknowns of the cells around each of these, one list after another.
+  auto const for_neighbours = [&](auto const& take) {
+    parallel_for(
+        around.n_parts_on_rims(), [&] { return std::vector<std::int32_t>(static_cast<std::size_t>(around.n_local)); },
+        [&](std::vector<std::int32_t>& dofs, std::int64_t number) {
+          around.for_cells_on_rims(number, [&](std::int64_t cell) {
+            around.dofs(cell, dofs.data());
+            for (std::int32_t const unknown : dofs)
+              if (unknown >= dirichlet.first && place[unknown - dirichlet.first] >= 0)
+                take(static_cast<std::size_t>(place[unknown - dirichlet.first]), dofs);
+          });
+        });
+  };
+  std::vector<std::int64_t> first(static_cast<std::size_t>(n_fixed) + 1);
+  for_neighbours([&](std::size_t fixed, std::vector<std::int32_t> const& dofs) {
+    std::atomic_ref(first[fixed + 1]).fetch_add(std::ssize(dofs), std::memory_order_relaxed);
+  });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  HostVector<std::int32_t> neighbours(static_cast<std::size_t>(first.back()));
+  std::vector<std::int64_t> next(first.begin(), first.end() - 1);
+  for_neighbours([&](std::size_t fixed, std::vector<std::int32_t> const& dofs) {
+    std::int64_t const at = std::atomic_ref(next[fixed]).fetch_add(std::ssize(dofs), std::memory_order_relaxed);
+    std::copy(dofs.begin(), dofs.end(), neighbours.begin() + at);
+  });
+  constexpr std::int64_t at_once = 4096;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(n_parts(n_fixed, at_once)));
+  parallel_for(std::ssize(counts), [&](std::int64_t block) {
+    auto const [begin, end] = part(n_fixed, at_once, block);
+    for (std::int64_t fixed = begin; fixed < end; ++fixed) {
+      auto const low = neighbours.begin() + first[static_cast<std::size_t>(fixed)],
+                 high = neighbours.begin() + first[static_cast<std::size_t>(fixed) + 1];
+      std::sort(low, high);
+      auto const last = std::unique(low, high);
+      counts[static_cast<std::size_t>(block)] += 2 * (last - low - 1) - (std::count_if(low, last, is_fixed) - 1);
+    }
+  });
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
 }  // namespace poisson::assembly

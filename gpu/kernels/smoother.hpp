@@ -81,8 +81,8 @@ public:
   virtual void lanczos(Context& context, std::int64_t n, LanczosStep<V> const& step) const = 0;
   /// x_i = value. 4 bytes.
   virtual void fill(Context& context, std::int64_t n, V value, V* x) const = 0;
-  /// x_i = pseudo_random(i). 4 bytes.
-  virtual void fill_pseudo_random(Context& context, std::int64_t n, V* x) const = 0;
+  /// x_i = pseudo_random(first + i). 4 bytes.
+  virtual void fill_pseudo_random(Context& context, std::int64_t first, std::int64_t n, V* x) const = 0;
 
   static SmootherKernels const& cpu();
   static SmootherKernels const& cuda();

@@ -30,9 +30,9 @@ void sum_in_place(Communicator& ranks, Context& context, Number* value) {
 }  // namespace
 
 template <class V>
-Array<V> pseudo_random_vector(Context& context, std::int64_t n) {
+Array<V> pseudo_random_vector(Context& context, std::int64_t n, std::int64_t first) {
   Array<V> values(context, n);
-  kernels_for<SmootherKernels<V>>(context).fill_pseudo_random(context, n, values.data());
+  kernels_for<SmootherKernels<V>>(context).fill_pseudo_random(context, first, n, values.data());
   return values;
 }
 
@@ -106,8 +106,8 @@ double largest_by_lanczos(MultigridLevel<V> const& level, Array<V> const& start,
   return largest_of_tridiagonal(diagonal, beside);
 }
 
-template Array<float> pseudo_random_vector(Context&, std::int64_t);
-template Array<double> pseudo_random_vector(Context&, std::int64_t);
+template Array<float> pseudo_random_vector(Context&, std::int64_t, std::int64_t);
+template Array<double> pseudo_random_vector(Context&, std::int64_t, std::int64_t);
 template double largest_by_lanczos(MultigridLevel<float> const&, Array<float> const&, Communicator&);
 template double largest_by_lanczos(MultigridLevel<double> const&, Array<double> const&, Communicator&);
 

@@ -11,7 +11,7 @@ namespace poisson {
 
 /// Pseudo-random numbers between -0.5 and 0.5, the same for the same n: a vector to start from.
 template <class V>
-[[nodiscard]] Array<V> pseudo_random_vector(Context& context, std::int64_t n);
+[[nodiscard]] Array<V> pseudo_random_vector(Context& context, std::int64_t n, std::int64_t first = 0);
 
 /// An estimate from below of the largest eigenvalue of D^-1 A on a level: that of the tridiagonal matrix of six steps of Lanczos's
 /// method from D^-1 start, in the inner product of D (Golub and Van Loan, Matrix Computations, section 10.1). On meshes it is 4 to

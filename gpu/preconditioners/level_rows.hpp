@@ -45,13 +45,7 @@ std::unique_ptr<Halo<V>> halo_of(Context& context, Communicator& ranks, RowMap c
 template <class V>
 double largest_of_symmetric(Communicator& ranks, MultigridLevel<V> const& level, RowMap const& rows) {
   Context& context = level.matrix->context();
-  std::int64_t const first = rows.first[rows.me];
-  if (first == 0)
-    return largest_by_lanczos(level, pseudo_random_vector<V>(context, level.n()), ranks);
-  std::vector<V> start(static_cast<std::size_t>(level.n()));
-  for (std::int64_t i = 0; i < level.n(); ++i)
-    start[static_cast<std::size_t>(i)] = static_cast<V>(pseudo_random(first + i));
-  return largest_by_lanczos(level, Array<V>(context, std::span<V const>(start)), ranks);
+  return largest_by_lanczos(level, pseudo_random_vector<V>(context, level.n(), rows.first[rows.me]), ranks);
 }
 /// Returns an estimate of the largest |eigenvalue| of D^-1 A by the power method in the norm of D; NaN where it finds none. On the
 /// host, for rows that ranks share.

@@ -25,8 +25,8 @@ public:
   void fill(Context&, std::int64_t n, V value, V* x) const override {
     for_rows(n, [=](std::int64_t i) { x[i] = value; });
   }
-  void fill_pseudo_random(Context&, std::int64_t n, V* x) const override {
-    for_rows(n, [=](std::int64_t i) { x[i] = static_cast<V>(pseudo_random(i)); });
+  void fill_pseudo_random(Context&, std::int64_t first, std::int64_t n, V* x) const override {
+    for_rows(n, [=](std::int64_t i) { x[i] = static_cast<V>(pseudo_random(first + i)); });
   }
   void begin_from_outside(Context&, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* x,
                           std::int32_t const* stop) const override {

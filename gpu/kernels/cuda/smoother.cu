@@ -68,7 +68,8 @@ struct SameValue {
   __device__ V operator()(std::int64_t) const { return value; }
 };
 struct PseudoRandom {
-  __device__ double operator()(std::int64_t i) const { return pseudo_random(i); }
+  std::int64_t first;
+  __device__ double operator()(std::int64_t i) const { return pseudo_random(first + i); }
 };
 
 /// A warp a row.
@@ -104,7 +105,9 @@ public:
     for_rows(context, n, stop, Begin<V>{diagonal, b, factor, x});
   }
   void fill(Context& context, std::int64_t n, V value, V* x) const override { fill_with(context, n, SameValue<V>{value}, x); }
-  void fill_pseudo_random(Context& context, std::int64_t n, V* x) const override { fill_with(context, n, PseudoRandom{}, x); }
+  void fill_pseudo_random(Context& context, std::int64_t first, std::int64_t n, V* x) const override {
+    fill_with(context, n, PseudoRandom{first}, x);
+  }
   void begin_from_outside(Context& context, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* x,
                           std::int32_t const* stop) const override {
     for_rows(context, n, stop, BeginFromOutside<V>{diagonal, r, factor, b, x});
