@@ -407,7 +407,7 @@ MatrixMemory of_lattices(RunConfig const& config, Format format, LargestPart con
     result.host_verify = 16 * n1 * n1 * n1 * layout.n_lattices * cells * cells * cells;
   if (part.is_whole)
     return result;
-  result.host_assembly += 8 * part.rows;  // the right-hand side of own rows
+  result.host_assembly += backend == Backend::cpu ? 8 * part.rows : 0;  // the right-hand side of own rows
   if (plan.route != Route::lattices)      // Dirichlet values of the unknowns around, and their places
     result.host_assembly += 20 * part.around;
   return result;
@@ -520,8 +520,8 @@ ExpectedSystem system_of(RunConfig const& config, FormatChoice const& choice, La
 }
 
 /// Bytes of the fluxes through boundaries.
-std::int64_t bytes_of_fluxes(RunConfig const& config, LargestPart const& part) {
-  if (part.is_whole && part.whole.mesh.lexicographic) {  // u in the layer of cells at a side after the other
+std::int64_t bytes_of_fluxes(RunConfig const& config, LargestPart const& part, AssemblyPlan const& plan) {
+  if (part.whole.mesh.lexicographic && (part.is_whole || plan.route == Route::box)) {  // u in the layer of cells at a side
     std::int64_t largest = 0;
     auto const& cells = part.box_cells;
     for (std::size_t d = 0; d < 3; ++d)
@@ -611,7 +611,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
 
   // What stays: the mesh, CSR and constraints, the matrix in its format, and where the host makes or has it the right-hand side.
   std::int64_t const n = part.rows;
-  bool const host_has_b = cpu || csr || !part.is_whole;
+  bool const host_has_b = cpu || csr || (!part.is_whole && plan.source_on_host);
   std::int64_t const system = part.space + (host_has_b ? 8 * n : 0) + (csr ? part.csr : 0) + part.constraints;
   std::int64_t const kept = system + matrix.host;
   // Levels that ranks make from rows begin with a copy of these.
@@ -650,7 +650,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   std::int64_t const u_of_outputs = !config.analysis.empty() ? 8 * n : in_pages ? PagedField::bytes(n) : 8 * n;
   // Where an extreme lies inside a lattice, that lattice is made again.
   std::int64_t const questions =
-      std::max(bytes_of_questions(config, part, plan) + bytes_of_fluxes(config, part), part.whole.memory.at_once);
+      std::max(bytes_of_questions(config, part, plan) + bytes_of_fluxes(config, part, plan), part.whole.memory.at_once);
   add("verify", kept + u + std::max((stays ? 0 : vectors * 8 * n) + matrix.host_verify, questions));
   if (config.effective.has_periodic())  // of two more problems the coordinate and b; u of the first
     add("analysis", kept + solver.host + (cpu ? solver.column : 0) + 5 * 8 * n);
@@ -663,7 +663,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
         config.effective.sub_volumes.size[0] * config.effective.sub_volumes.size[1] * config.effective.sub_volumes.size[2];
     result.host.push_back({"analysis", peak_of_sub_volume(config, backend, ranks) + part.space + 4 * 8 * n + 8 * cells});
   }
-  add("output", kept + (outputs == 0 && config.analysis.empty() ? u : u_of_outputs) + part.solution + outputs);
+  bool const asks = outputs > 0 || !config.analysis.empty();  // for u
+  add("output", kept + (asks ? u_of_outputs : u) + (asks || !stays ? part.solution : 0) + outputs);
   if (!cpu) {
     result.device.push_back({csr ? "convert" : "assembly", matrix.device_assembly + neighbour});
     result.device.push_back({"solve", matrix.device + 8 * n + solver.device + neighbour});  // with b
