@@ -144,7 +144,7 @@ public:
       return false;
     }
     V const* const values = values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds));
-    if (next.rows.n_of_all() <= options_.multigrid.gathered_on_lattices(context_.backend())) {
+    if (next.rows.n_of_all() <= options_.multigrid.gathered_size) {
       auto transfer = make_transfer(next);
       WholeLevel const whole = whole_level(ranks_, next);
       transfer->goes_on_whole(std::make_unique<WholeVector<V>>(context_, ranks_, next.rows.first, whole.place), whole.places);
@@ -327,7 +327,7 @@ MultigridHierarchy<V> lattice_hierarchy(RankMatrix const& a, PreconditionerOptio
   auto const& stored = static_cast<LatticeHalfCds const&>(a.local());
   std::unique_ptr<Matrix> single = std::is_same_v<V, float> ? stored.in_single() : nullptr;
   LatticeHalfCds const& half_cds = single != nullptr ? static_cast<LatticeHalfCds const&>(*single) : stored;
-  if (rows.n_of_all() <= options.multigrid.gathered_on_lattices(context.backend())) {
+  if (rows.n_of_all() <= options.multigrid.gathered_size) {
     WholeLevel const whole = whole_level(ranks, setup.level());
     result.entry =
         std::make_unique<GatheredEntry<V>>(context, std::make_unique<WholeVector<V>>(context, ranks, rows.first, whole.place));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "gpu/core/context.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/names.hpp"
 #include "gpu/core/node_box.hpp"
@@ -113,10 +112,6 @@ struct MultigridOptions {
   int levels = 30;                       ///< at most, the finest included
   std::int64_t coarse_size = 400;        ///< unknowns from which on no coarser level is made; the coarsest matrix is inverted
   std::int64_t gathered_size = 1 << 18;  ///< of several ranks: unknowns from which on every rank has the whole level
-  /// The same on lattices. On a device messages take longer than what ranks save who share a level of so many unknowns.
-  [[nodiscard]] std::int64_t gathered_on_lattices(Backend backend) const {
-    return backend == Backend::cuda ? 16 * gathered_size : gathered_size;
-  }
 };
 
 /// A level of multigrid.

@@ -1640,8 +1640,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   PreconditionerOptions const preconditioner = preconditioner_options(known);
   std::int64_t const vectors = vector_bytes(n, preconditioner, known);
   std::int64_t kept = entry_of(known.preconditioner).bytes(n, nnz, preconditioner);  // of the preconditioner
-  std::int64_t const number = options.multigrid.precision == MultigridPrecision::double_ ? 8 : 4,
-                     gathered = options.multigrid.gathered_on_lattices(system.backend);
+  std::int64_t const number = options.multigrid.precision == MultigridPrecision::double_ ? 8 : 4;
   bool const multigrid = known.preconditioner == PreconditionerKind::multigrid,
              lowers = multigrid && order_one.order > 0 && !lattice_levels && !(box_levels && !system.has_csr),
              aggregation = multigrid && !box_levels && !lattice_levels && !lowers;
@@ -1692,7 +1691,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     std::int64_t const of_all = is_gathered ? rounded_share(system.rows_of_all, rows, n) : 0;
     GatheredLattices whole;
     if (is_gathered)
-      whole = gathered_lattices(order_one.nodes, rows, of_all, number, gathered);
+      whole = gathered_lattices(order_one.nodes, rows, of_all, number, options.multigrid.gathered_size);
     kept += whole.kept;
     // OrderOne is made; then Lanczos's method has four vectors; then coarser levels are made of its matrix.
     std::int64_t const matrix = aggregates ? 12 * 27 * rows + order_one.tensors : 8 * 14 * order_one.nodes;
@@ -1711,7 +1710,8 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     kept = own_in_single + number * 14 * system.n_lattice_nodes * 16 / 100 + (4 * number + 1) * n * 8 / 7;
     setup_on_backend = kept + (3 * number + 8) * n;
     if (system.rows_of_all > 0) {
-      GatheredLattices const whole = gathered_lattices(system.n_lattice_nodes, n, system.rows_of_all, number, gathered);
+      GatheredLattices const whole =
+          gathered_lattices(system.n_lattice_nodes, n, system.rows_of_all, number, options.multigrid.gathered_size);
       bool const is_finest = whole.rows == system.rows_of_all;  // its copy here is there until all levels are made
       setup_on_backend =
           is_finest ? number * 14 * system.n_lattice_nodes + whole.setup : std::max(setup_on_backend, kept + whole.setup);
