@@ -1072,7 +1072,7 @@ Quantities Discretization::quantities(std::span<double const> u, std::span<std::
 }
 
 BoundaryFluxes Discretization::fluxes_near_boundary(ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low,
-                                                    std::span<std::uint8_t const> counted) const {
+                                                    CountedUnknowns const& counted) const {
   return assembly::fluxes_near_boundary(impl_->space, impl_->element, impl_->data, u, u_low, counted);
 }
 

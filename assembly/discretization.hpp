@@ -288,7 +288,7 @@ public:
   /// What quantities() tells of boundaries and of surfaces inside a mesh that is no box, from u near them; see
   /// system/near_boundary.hpp.
   [[nodiscard]] BoundaryFluxes fluxes_near_boundary(ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low,
-                                                    std::span<std::uint8_t const> counted = {}) const;
+                                                    CountedUnknowns const& counted = {}) const;
   /// What quantities() tells of the boundary of a box, from u near its sides; of a part, what `own` cells have of it. See
   /// system/box_boundary.hpp, for nodes_among, too, which is of a box.
   [[nodiscard]] std::map<unsigned, BoundaryFlux> box_boundary_fluxes(NodesOfBox const& u, NodesOfBox const& u_low,

@@ -139,10 +139,10 @@ assembly::Quantities quantities_on_backend(SolutionValues const& values, assembl
     return result;
   }
   // The residuals of a part's own cells are not all that an unknown on its rim has; those of the cells around are.
-  std::vector<std::uint8_t> const none(mesh.n_in_own(), 0);
   auto const of_own = [&](std::span<std::int32_t const> unknowns) { return values.at(unknowns); };
-  result.boundaries = mesh.own->fluxes_near_boundary(of_own, {}, none).boundaries;
-  by_residuals = mesh.around->fluxes_near_boundary(high, low, mesh.have_rows());
+  result.boundaries = mesh.own->fluxes_near_boundary(of_own, {}, [](std::int64_t) { return false; }).boundaries;
+  by_residuals = mesh.around->fluxes_near_boundary(
+      high, low, [&](std::int64_t unknown) { return mesh.has_row(static_cast<std::size_t>(unknown)); });
   std::erase_if(by_residuals.boundaries, [&](auto const& of) { return mesh.around->is_natural(of.first); });
   return result;
 }

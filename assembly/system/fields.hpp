@@ -137,6 +137,8 @@ using InsideOfSide = std::function<BoundaryFlux(int side, RangeOfBox const& face
 
 /// Gives u at some unknowns, from wherever it is.
 using ValuesOfUnknowns = std::function<HostVector<double>(std::span<std::int32_t const> unknowns)>;
+/// Whether the residual of an unknown counts, called by threads. Null: those of all do.
+using CountedUnknowns = std::function<bool(std::int64_t unknown)>;
 /// Those among values at all unknowns, which outlive it.
 [[nodiscard]] inline ValuesOfUnknowns values_among(std::span<double const> u) {
   return [u](std::span<std::int32_t const> unknowns) {

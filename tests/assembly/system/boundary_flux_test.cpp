@@ -242,7 +242,10 @@ TEST(BoundaryFlux, OnlyValuesNearTheBoundaryAreNeeded) {
             for (std::size_t i = 0; i < counted.size() && every > 0; ++i)
               counted[i] = i % static_cast<std::size_t>(every) == 0 ? 1 : 0;
             auto const of_some =
-                discretization.fluxes_near_boundary(near(u), extended ? near(low) : ValuesOfUnknowns(), counted).boundaries;
+                discretization
+                    .fluxes_near_boundary(near(u), extended ? near(low) : ValuesOfUnknowns(),
+                                          [&](std::int64_t unknown) { return counted[static_cast<std::size_t>(unknown)] != 0; })
+                    .boundaries;
             for (auto const& [id, expected] :
                  discretization.residual_fluxes(u, counted, extended ? std::span<double const>(low) : std::span<double const>())
                      .boundaries) {

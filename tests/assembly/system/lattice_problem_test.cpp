@@ -286,14 +286,13 @@ TEST(LatticeProblem, QuantitiesOfPartsAddUpToThoseOfTheWhole) {
         sum.gradients += found.gradients;
         sum.min = std::min(sum.min, found.min);
         sum.max = std::max(sum.max, found.max);
-        std::vector<std::uint8_t> has_row(part.unknowns.size(), 0);
-        std::fill_n(has_row.begin(), part.n_rows, 1);
+        auto const has_row = [&](std::int64_t unknown) { return unknown < part.n_rows; };
         for (auto const& [id, flux] : around.fluxes_near_boundary(values_among(u_around), {}, has_row).boundaries)
           flux_of_parts += flux.flux;
         HostVector<double> u_own;
         for (std::int32_t const place : part.in_own_cells)
           u_own.push_back(u_around[static_cast<std::size_t>(place)]);
-        std::vector<std::uint8_t> const none(u_own.size(), 0);
+        auto const none = [](std::int64_t) { return false; };
         for (auto const& [id, flux] : own.fluxes_near_boundary(values_among(u_own), {}, none).boundaries)
           area += flux.area;
       }
