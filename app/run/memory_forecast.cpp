@@ -408,7 +408,7 @@ MatrixMemory of_lattices(RunConfig const& config, Format format, LargestPart con
   if (part.is_whole)
     return result;
   result.host_assembly += backend == Backend::cpu ? 8 * part.rows : 0;  // the right-hand side of own rows
-  if (plan.route != Route::lattices)      // Dirichlet values of the unknowns around, and their places
+  if (plan.route != Route::lattices)                                    // Dirichlet values of the unknowns around, and their places
     result.host_assembly += 20 * part.around;
   return result;
 }
