@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -144,9 +143,6 @@ struct LatticeView {
   std::int32_t const* rim_unknowns = nullptr;
   std::int64_t const* copy_offsets = nullptr;
   std::int32_t const* copies = nullptr;
-  /// `end_of_read` is for the lattices of one rank: nodes on rims whose unknowns have this number or a higher one count as 0 in
-  /// what products read.
-  std::int32_t end_of_read = std::numeric_limits<std::int32_t>::max();
   std::int32_t box[3] = {0, 0, 0};  ///< as in LatticeLayout
 
   [[nodiscard]] POISSON_HOST_DEVICE bool is_box() const { return box[0] > 0; }
@@ -282,12 +278,9 @@ public:
     result.copies = copies_.data();
     return result;
   }
-  /// Keeps only the first n unknowns as rows, on the lattices of one rank. With `read_others`, vectors that are read have entries
-  /// for more unknowns; otherwise these count as 0.
-  void keep_rows(std::int64_t n, bool read_others) {
-    shape_.n_unknowns = n;
-    shape_.end_of_read = read_others ? std::numeric_limits<std::int32_t>::max() : static_cast<std::int32_t>(n);
-  }
+  /// Keeps only the first n unknowns as rows, on the lattices of one rank. Vectors that are read still have entries for all of
+  /// them.
+  void keep_rows(std::int64_t n) { shape_.n_unknowns = n; }
   [[nodiscard]] std::int64_t bytes() const {
     return kind_first_.bytes() + rim_unknowns_.bytes() + copy_offsets_.bytes() + copies_.bytes();
   }

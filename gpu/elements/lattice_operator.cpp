@@ -127,7 +127,7 @@ void LatticeOperator::set_residual_on_rims(double const* b, double* r) const {
 }
 
 void LatticeOperator::keep_rows(std::int64_t n) {
-  data_.lattices.keep_rows(n, true);
+  data_.lattices.keep_rows(n);
   view_.lattices = data_.lattices.view();
 }
 

@@ -86,7 +86,7 @@ void LatticeHalfCds::share(SharedLattices const& lattices, Communicator& ranks) 
 
   Array<double> of_lattices(context(), n_rows());
   kernels_.diagonal(context(), view_, of_lattices.data(), nullptr);
-  lattices_.keep_rows(n, true);
+  lattices_.keep_rows(n);
   view_.lattices = lattices_.view();
   set_shared(places, ranks);
   // What other ranks contribute to the diagonal goes the same way as their sums.
@@ -149,7 +149,7 @@ std::unique_ptr<Matrix> LatticeHalfCds::in_single() const {
 CsrMatrix LatticeHalfCds::rows_of_cells() const {
   auto const host = make_cpu_context();
   LatticeHalfCds copy(*host, lattices_.copy_to(*host), entries_.copy_to(*host));
-  copy.lattices_.keep_rows(n_columns(), true);
+  copy.lattices_.keep_rows(n_columns());
   copy.view_.lattices = copy.lattices_.view();
   return copy.host_csr();
 }
@@ -214,7 +214,7 @@ CsrMatrix LatticeHalfCds::host_csr() const {
       for_couplings(view_, lattice, i, j, k, [&](std::int64_t place, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
         double const value = entries_.value(place);
         auto const column = static_cast<std::int32_t>(lattices.unknown(lattice, i2, j2, k2));
-        if (is_stored(value) && column < lattices.end_of_read)
+        if (is_stored(value))
           entries.push_back({column, value});
       });
     });

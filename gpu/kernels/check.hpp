@@ -83,8 +83,6 @@ private:
   for_nodes_of(a.lattices, unknown, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
     for_couplings(a, lattice, i, j, k, [&](std::int64_t place, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
       std::int64_t const column = a.lattices.unknown(lattice, i2, j2, k2);
-      if (column >= a.lattices.end_of_read)
-        return;
       sum.add_product(-a.values[place], x[column]);
       if (x_lo != nullptr)
         sum.add_product(-a.values[place], x_lo[column]);

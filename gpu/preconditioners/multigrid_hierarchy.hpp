@@ -172,8 +172,8 @@ template <class V>
 
 /// Makes those levels on lattices that several ranks share, each whole on one of them (RankMatrix::lattices), and that of an
 /// operator of higher order above them. Where every cell of a box is a lattice, the levels of the box, of order 1, follow below it.
-/// P^T A P is made lattice by lattice, and needs no other rank. A level is half_cds on the rank's lattices with the rows that other
-/// ranks' lattices add to its own. From options.multigrid.gathered_size on every rank has all lattices of the coarser levels, and
+/// P^T A P is made lattice by lattice, and needs no other rank. A level is half_cds on the rank's lattices (LatticeHalfCds::share).
+/// From options.multigrid.gathered_size on every rank has all lattices of the coarser levels, and
 /// goes on as one rank. Collective.
 [[nodiscard]] bool has_levels(
     SharedLattices const* lattices);  ///< whether there are some: four cells a side or more, or cells of a box

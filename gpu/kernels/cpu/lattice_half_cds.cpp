@@ -126,7 +126,7 @@ void run(LatticeHalfCdsView const& a, Values values, Sharing const& sharing, Scr
                static_cast<std::int32_t>(line % m), [&](std::int32_t i, std::int32_t count, LatticePlace place) {
                  for (std::int32_t c = 0; c < count; ++c) {
                    std::int32_t const at = place.on_rim ? lattices.rim_unknowns[place.at + c] : place.at + c;
-                   store(local_x, line * m + i + c, at < lattices.end_of_read ? load(x, at) : T(0));
+                   store(local_x, line * m + i + c, load(x, at));
                  }
                });
   };

@@ -53,7 +53,7 @@ __device__ __forceinline__ void multiply_at(LatticeView const& lattices, Values 
   T x_around[27];
 #pragma unroll
   for (int d = 0; d < 27; ++d)
-    x_around[d] = unknowns[d] >= 0 && unknowns[d] < lattices.end_of_read ? cuda::load_constant(x, unknowns[d]) : T(0);
+    x_around[d] = unknowns[d] >= 0 ? cuda::load_constant(x, unknowns[d]) : T(0);
 
   std::int64_t const n = lattices.n_lattices * nodes, own = std::int64_t{lattice} * nodes + k * plane + j * m + i;
   Accumulator sum{};
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(threads)
   // Asked for before anybody waits for `stop`.
   std::int32_t const unknown = __ldg(lattices.rim_unknowns + i);
   if (stop == nullptr || *stop == 0)
-    store(rims, i, unknown < lattices.end_of_read ? cuda::load_constant(x, unknown) : T(0));
+    store(rims, i, cuda::load_constant(x, unknown));
 }
 
 /// x of the nodes on rims, in `rims`. An ordinary launch: what was enqueued before is done when kernels that follow early start.
@@ -241,8 +241,7 @@ __device__ __forceinline__ T sum_on_rim(LatticeView const& lattices, Values valu
                                              : ((std::int64_t{lattice} * m + k) * m + j) * m + i;
     auto const value = cuda::load_constant(values, std::int64_t{step <= 0 ? -step : step} * n + stored_at);
     std::int32_t const at = other.on_rim ? lattices.rim_unknowns[other.at] : other.at;
-    if (at < lattices.end_of_read)
-      sum.add(value, cuda::load_constant(x, at));
+    sum.add(value, cuda::load_constant(x, at));
   }
   T all = sum.value();
   for (int distance = 16; distance > 0; distance /= 2)
