@@ -407,8 +407,11 @@ MatrixMemory of_lattices(RunConfig const& config, Format format, LargestPart con
     result.host_verify = 16 * n1 * n1 * n1 * layout.n_lattices * cells * cells * cells;
   if (part.is_whole)
     return result;
-  result.host_assembly += backend == Backend::cpu ? 8 * part.rows : 0;  // the right-hand side of own rows
-  if (plan.route != Route::lattices)                                    // Dirichlet values of the unknowns around, and their places
+  if (backend == Backend::cpu)
+    result.host_assembly += 8 * part.rows;  // the right-hand side of own rows
+  else if (format == Format::matrix_free)   // the residual on rims: b, r and the sums of all ranks in double-double
+    result.host_verify = 32 * (layout.n_unknowns - layout.n_inner());
+  if (plan.route != Route::lattices)  // Dirichlet values of the unknowns around, and their places
     result.host_assembly += 20 * part.around;
   return result;
 }

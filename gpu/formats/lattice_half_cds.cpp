@@ -8,6 +8,7 @@
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/rim.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <span>
 #include <stdexcept>
@@ -77,7 +78,6 @@ void LatticeHalfCds::share(SharedLattices const& lattices, Communicator& ranks) 
         continue;
       here[neighbor.rank].push_back(i);
       places->sums.ghosts[neighbor.rank].push_back(static_cast<std::int32_t>(ghost));
-      places->ghosts.push_back(static_cast<std::int32_t>(ghost));
     }
   auto const there = swap_lists(ranks, here);
   for (RankNeighbor const& neighbor : lattices.neighbors)
@@ -91,30 +91,31 @@ void LatticeHalfCds::share(SharedLattices const& lattices, Communicator& ranks) 
   set_shared(places, ranks);
   // What other ranks contribute to the diagonal goes the same way as their sums.
   Halo<double> diagonals(context(), ranks, places->sums, HaloDirection::to_owners);
-  kernels_for<RimKernels<double>>(context()).pack(context(), shared_->ghosts.size(), shared_->ghosts.data(), of_lattices.data(),
-                                                  diagonals.outgoing());
+  auto const& rim = kernels_for<RimKernels<double>>(context());
+  rim.pack(context(), shared_->ghosts.size(), shared_->ghosts.data(), of_lattices.data(), diagonals.outgoing());
   diagonals.start();
   Array<double> on_rims(context(), n - n_inner);
-  on_rims.set_zero();
-  diagonals.add(1, on_rims.data());
-  std::vector<double> host(static_cast<std::size_t>(n - n_inner)), values;
-  on_rims.download(std::span<double>(host));
-  std::vector<std::int32_t> rows;
-  for (std::size_t i = 0; i < host.size(); ++i)
-    if (host[i] != 0) {
-      rows.push_back(static_cast<std::int32_t>(n_inner) + static_cast<std::int32_t>(i));
-      values.push_back(host[i]);
-    }
+  diagonals.set(on_rims.data());
+  std::vector<std::int32_t> rows = places->sums.own.joined();
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  Array<std::int32_t> const rows_on_rims(context(), std::span<std::int32_t const>(rows));
+  Array<double> of_rows(context(), rows_on_rims.size());
+  rim.pack(context(), of_rows.size(), rows_on_rims.data(), on_rims.data(), of_rows.data());
+  std::vector<double> values(rows.size());
+  of_rows.download(std::span<double>(values));
+  for (std::int32_t& row : rows)
+    row += static_cast<std::int32_t>(n_inner);
   places->diagonal = AddedDiagonal(context(), rows, values);
 }
 
 void LatticeHalfCds::set_shared(std::shared_ptr<Places const> places, Communicator& ranks) {
   std::int64_t const n = view_.lattices.n_rim();
   bool const single = precision() == MatrixPrecision::single;
-  shared_ =
-      std::make_unique<Shared>(Shared{ranks, places, Array<std::int32_t>(context(), std::span<std::int32_t const>(places->ghosts)),
-                                      GhostSums(context(), ranks, places->sums, single), Array<float>(context(), single ? n : 0),
-                                      Array<double>(context(), single ? 0 : n), Vector<DoubleDouble>(context(), single ? 0 : n)});
+  shared_ = std::make_unique<Shared>(
+      Shared{ranks, places, Array<std::int32_t>(context(), std::span<std::int32_t const>(places->sums.ghosts.joined())),
+             GhostSums(context(), ranks, places->sums, single), Array<float>(context(), single ? n : 0),
+             Array<double>(context(), single ? 0 : n), Vector<DoubleDouble>(context(), single ? 0 : n)});
   // Rows that others do not contribute to stay as they are.
   shared_->added_single.set_zero();
   shared_->added.set_zero();

@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 namespace poisson {
 
@@ -20,8 +19,8 @@ namespace poisson {
 /// double_double do not exist, as nothing assembles them.
 ///
 /// After share() it has the rows of one rank. Vectors that are read have entries for own unknowns and for ghosts (SharedLattices).
-/// What the lattices here make at ghosts goes to the ranks whose rows these are, which add it to theirs: products, smoothers,
-/// diagonals and residuals are collective. A dot is the part of x . Ax that the lattices here contribute, those of all ranks
+/// What the lattices here make at ghosts goes to the ranks whose rows these are, which add it to theirs: products, smoothers and
+/// residuals are collective. A dot is the part of x . Ax that the lattices here contribute, those of all ranks
 /// together are x . Ax. It stays in the memory where it was made.
 class LatticeHalfCds final : public ProductsOfKernels<LatticeHalfCdsKernels> {
 public:
@@ -70,14 +69,13 @@ private:
   /// What is known of other ranks.
   struct Places {
     std::int64_t n_columns;  ///< own unknowns and ghosts
-    HaloPlaces sums;         ///< of ghosts among `ghosts`, and of own unknowns among those on rims
-    std::vector<std::int32_t> ghosts;
+    HaloPlaces sums;         ///< of ghosts that lattices here have; of own unknowns, numbered among those on rims
     AddedDiagonal diagonal;  ///< what other ranks contribute
   };
   struct Shared {
     Communicator& ranks;
     std::shared_ptr<Places const> places;
-    Array<std::int32_t> ghosts;  ///< on lattices here, in the order in which their owners have them
+    Array<std::int32_t> ghosts;  ///< those of places->sums
     GhostSums sums;
     // What other ranks contribute to the product with x, by own unknown on rims: in single, or in double and double-double.
     Array<float> added_single;
