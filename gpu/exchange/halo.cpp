@@ -143,10 +143,15 @@ Halo<T>::Halo(Context& context, Communicator& ranks, HaloPlaces const& places, H
   };
   for (auto const& [rank, n] : n_to)
     n_incoming_ += n * vectors;
-  incoming_ = Array<T>(context, n_incoming_ + behind_.n * vectors);
   sends_ = messages(n_from, outgoing_.data());
+  if (!is_alone_ && transport_.devices() != nullptr) {
+    receives_ = messages(n_to, nullptr);
+    exchange_between_devices();
+    return;
+  }
+  incoming_ = Array<T>(context, n_incoming_ + behind_.n * vectors);
   receives_ = messages(n_to, incoming_.data());
-  if (is_alone_ || transport_.devices() != nullptr)
+  if (is_alone_)
     return;
   if (staged_) {
     outgoing_of_host_.resize(static_cast<std::size_t>(outgoing_.size()));
@@ -181,21 +186,29 @@ std::int64_t Halo<T>::bytes_of_sums() const {
 }
 
 template <class T>
+void Halo<T>::exchange_between_devices() {
+  incoming_ = Array<T>();
+  by_devices_ = transport_.devices()->make_exchange(sends_, receives_, behind_.n * vectors_ * std::int64_t{sizeof(T)});
+}
+
+template <class T>
 void Halo<T>::start(ConstPointer<T> x) {
   if (!is_alone_)
     kernels_.pack(context_, sent_.n, sent_.list.data(), x + sent_.first, outgoing_.data(), vectors_, step_);
   start();
   if (behind_.n > 0)
-    kernels_.pack(context_, behind_.n, behind_.list.data(), x + behind_.first, incoming_.data() + n_incoming_, vectors_, step_);
+    kernels_.pack(context_, behind_.n, behind_.list.data(), x + behind_.first, come_ + n_incoming_, vectors_, step_);
 }
 
 template <class T>
 void Halo<T>::start() {
+  come_ = incoming_.data();
   if (is_alone_)
     return;
-  devices_ = transport_.devices();
-  if (devices_ != nullptr) {
-    devices_->start(sends_, receives_);
+  if (by_devices_ == nullptr && transport_.devices() != nullptr)  // since the last start()
+    exchange_between_devices();
+  if (by_devices_ != nullptr) {
+    come_ = reinterpret_cast<T*>(by_devices_->start());
     return;
   }
   if (staged_)
@@ -205,16 +218,14 @@ void Halo<T>::start() {
 
 template <class T>
 T const* Halo<T>::finish() {
-  if (is_alone_)
-    return incoming_.data();
-  if (devices_ != nullptr) {
-    devices_->finish();
-    return incoming_.data();
+  if (by_devices_ != nullptr) {
+    by_devices_->finish();
+  } else if (!is_alone_) {
+    exchange_->finish();
+    if (staged_ && n_incoming_ > 0)
+      context_.upload(incoming_.data(), incoming_of_host_.data(), n_incoming_ * std::int64_t{sizeof(T)});
   }
-  exchange_->finish();
-  if (staged_ && n_incoming_ > 0)
-    context_.upload(incoming_.data(), incoming_of_host_.data(), n_incoming_ * std::int64_t{sizeof(T)});
-  return incoming_.data();
+  return come_;
 }
 
 template <class T>

@@ -9,6 +9,7 @@
 #include "gpu/kernels/rim.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -107,23 +108,25 @@ private:
     Places(Context& context, std::vector<std::int32_t> const& places);
     Places(Context& context, std::vector<NodeBox> const& nodes, NodeBox const& box);
   };
+  void exchange_between_devices();
   void make_sums(std::vector<std::int32_t> const& own);
   [[nodiscard]] CsrView sums() const;
 
   Context& context_;
   RimKernels<T> const& kernels_;
   RankTransport& transport_;
-  DeviceRanks* devices_ = nullptr;  ///< that have the messages under way; null: they go through the host
-  bool is_alone_;                   ///< there are no messages
-  bool staged_;                     ///< messages through the host are copied to and from its memory
+  bool is_alone_;  ///< there are no messages
+  bool staged_;    ///< messages through the host are copied to and from its memory
   std::int32_t vectors_;
   std::int64_t step_;
   Places sent_, received_, behind_;
   std::int64_t n_incoming_ = 0;
   Array<T> outgoing_, incoming_;
   HostVector<T> outgoing_of_host_, incoming_of_host_;
-  std::vector<Message> sends_, receives_;  ///< between devices
-  std::unique_ptr<Exchange> exchange_;     ///< through the host; null: never
+  T* come_ = nullptr;                           ///< where what was sent last comes
+  std::vector<Message> sends_, receives_;       ///< without the copies on the host
+  std::unique_ptr<Exchange> exchange_;          ///< through the host; null: never
+  std::unique_ptr<DeviceExchange> by_devices_;  ///< null: not yet, or never
 
   // Which of the entries that come are added to each row, as a matrix of ones.
   Array<std::int32_t> rows_, columns_;

@@ -67,8 +67,12 @@ void WholeVector<V>::make(std::vector<std::int64_t> const& counts, std::vector<s
   places_ = Array<std::int32_t>(context_, std::span<std::int32_t const>(in_messages));
   packed_ = Array<V>(context_, longest_ * vectors_);
   packed_.set_zero();
+  if (!ranks_.is_alone() && transport_.devices() != nullptr) {
+    by_devices_ = transport_.devices()->make_gather(packed_.data(), packed_.bytes());
+    return;
+  }
   messages_ = Array<V>(context_, places_.size() * vectors_);
-  if (context_.backend() != Backend::cpu && transport_.devices() == nullptr) {
+  if (context_.backend() != Backend::cpu) {
     packed_of_host_.resize(static_cast<std::size_t>(packed_.size()));
     messages_of_host_.resize(static_cast<std::size_t>(messages_.size()));
   }
@@ -78,10 +82,14 @@ template <class V>
 void WholeVector<V>::gather(V const* x, V* all) {
   kernels_.pack(context_, n_own_, own_.data(), x, packed_.data(), vectors_, n_here_);
   std::int64_t const bytes = packed_.bytes();
-  if (ranks_.is_alone())
+  if (by_devices_ == nullptr && !ranks_.is_alone() && transport_.devices() != nullptr)  // since the last call
+    by_devices_ = transport_.devices()->make_gather(packed_.data(), bytes);
+  V const* come = messages_.data();
+  if (by_devices_ != nullptr) {
+    come = reinterpret_cast<V const*>(by_devices_->start());
+    by_devices_->finish();
+  } else if (ranks_.is_alone())
     context_.copy(messages_.data(), packed_.data(), bytes);
-  else if (DeviceRanks* const devices = transport_.devices(); devices != nullptr)
-    devices->all_gather(packed_.data(), bytes, messages_.data());
   else if (context_.backend() == Backend::cpu)
     ranks_.all_gather(packed_.data(), bytes, messages_.data());
   else {
@@ -89,7 +97,7 @@ void WholeVector<V>::gather(V const* x, V* all) {
     ranks_.all_gather(packed_of_host_.data(), bytes, messages_of_host_.data());
     messages_.upload(std::span<V const>(messages_of_host_));
   }
-  kernels_.put(context_, places_.size(), places_.data(), messages_.data(), all, vectors_, n_of_all_);
+  kernels_.put(context_, places_.size(), places_.data(), come, all, vectors_, n_of_all_);
 }
 
 template <class V>

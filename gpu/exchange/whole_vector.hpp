@@ -7,6 +7,7 @@
 #include "gpu/kernels/rim.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace poisson {
@@ -48,6 +49,7 @@ private:
   Array<std::int32_t> places_;                          ///< in the whole, longest_ for each rank; -1: no entry
   Array<V> packed_, messages_;                          ///< in the backend's memory
   HostVector<V> packed_of_host_, messages_of_host_;
+  std::unique_ptr<DeviceExchange> by_devices_;  ///< null: not yet, or never
 };
 
 }  // namespace poisson

@@ -10,6 +10,10 @@
 
 namespace poisson::testing {
 
+/// How messages go from device to device.
+enum class Way { host, nccl, direct };
+inline constexpr Way ways[] = {Way::host, Way::nccl, Way::direct};
+
 /// Ranks that are threads, each on a device of its own. Tests are skipped where there are not two devices, or no NCCL.
 class OnDevices : public ::testing::Test {
 protected:
@@ -23,18 +27,20 @@ protected:
   }
   void TearDown() override { unsetenv("POISSON_NCCL"); }
 
-  /// body(communicator, context) on `size` threads, whose messages go through host memory or by NCCL. The first call of a test is
-  /// to be that through host memory: kernels whose code is loaded while others wait for ranks might wait for these.
+  /// body(communicator, context) on `size` threads. The first call of a test is to be that through host memory: kernels whose code
+  /// is loaded while others wait for ranks might wait for these.
   template <class Body>
-  static void run(int size, bool through_host, Body const& body) {
-    if (through_host)
-      setenv("POISSON_NCCL", "0", 1);
-    else
+  static void run(int size, Way way, Body const& body) {
+    if (way == Way::direct)
       unsetenv("POISSON_NCCL");
+    else
+      setenv("POISSON_NCCL", way == Way::host ? "0" : "1", 1);
     ThreadRanks::run(size, [&](Communicator& ranks) {
       auto const context = make_context(Backend::cuda, ranks.rank());
-      std::string const name = rank_transport(*context, ranks).name();
-      EXPECT_EQ(name.starts_with("NCCL "), !through_host) << name;
+      std::string const name = rank_transport(*context, ranks).name(), expected = way == Way::host   ? "host memory"
+                                                                                  : way == Way::nccl ? "NCCL "
+                                                                                                     : "direct writes";
+      EXPECT_TRUE(name.starts_with(expected)) << name;
       body(ranks, *context);
     });
   }

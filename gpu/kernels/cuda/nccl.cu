@@ -4,6 +4,7 @@
 #include "gpu/core/dynamic_library.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/cuda/direct_ranks.cuh"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +18,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace poisson {
@@ -82,20 +82,11 @@ void check_nccl(NcclResult result, char const* what) {
                          " (NCCL_DEBUG=WARN tells more; with POISSON_NCCL=0 messages go through host memory)");
 }
 
-/// numbers[i] = sum over r of all[r * count + i], as Communicator::Order::of_ranks says; one thread for each.
+/// numbers[i] = sum over r of all[r * count + i]; one thread for each.
 template <class T>
 __global__ void sum_of_ranks_kernel(int ranks, int count, T const* all, T* numbers) {
-  int const i = static_cast<int>(threadIdx.x);
-  if (i >= count)
-    return;
-  T sum = 0;
-  for (int first = 0; first < ranks; first += Communicator::ranks_of_block) {
-    T of_block = all[std::int64_t{first} * count + i];
-    for (int r = first + 1; r < min(first + Communicator::ranks_of_block, ranks); ++r)
-      of_block = of_block + all[std::int64_t{r} * count + i];
-    sum = first == 0 ? of_block : sum + of_block;
-  }
-  numbers[i] = sum;
+  if (int const i = static_cast<int>(threadIdx.x); i < count)
+    numbers[i] = cuda::sum_of_ranks<T>(ranks, [&](int r) { return all[std::int64_t{r} * count + i]; });
 }
 
 /// One NCCL communicator on two streams: sums on the context's own, exchanges on another one with priority. Operations of a
@@ -177,7 +168,62 @@ public:
   /// It did not connect everywhere.
   void give_up() { failed_ = true; }
 
-  void start(std::span<Message const> sends, std::span<Message const> receives) override {
+  std::unique_ptr<DeviceExchange> make_exchange(std::span<Message const> sends, std::span<Message const> receives,
+                                                std::int64_t behind) override {
+    return std::make_unique<Messages>(*this, sends, receives, behind);
+  }
+  std::unique_ptr<DeviceExchange> make_gather(void* mine, std::int64_t bytes) override {
+    return std::make_unique<Gather>(*this, mine, bytes);
+  }
+
+  void sum(double* numbers, int count) override { sum_of(numbers, count); }
+  void sum(DoubleDouble* numbers, int count) override { sum_of(numbers, count); }
+
+private:
+  class Messages final : public DeviceExchange {
+  public:
+    Messages(NcclRanks& ranks, std::span<Message const> sends, std::span<Message const> receives, std::int64_t behind)
+        : ranks_(ranks), sends_(sends.begin(), sends.end()), receives_(receives.begin(), receives.end()) {
+      std::int64_t bytes = 0;
+      for (Message const& message : receives_)
+        bytes += message.bytes;
+      come_ = Array<std::byte>(ranks.device_, bytes + behind);
+      bytes = 0;
+      for (Message& message : receives_) {
+        message.data = come_.data() + bytes;
+        bytes += message.bytes;
+      }
+    }
+    std::byte* start() override {
+      ranks_.start(sends_, receives_);
+      return come_.data();
+    }
+    void finish() override { ranks_.finish(); }
+
+  private:
+    NcclRanks& ranks_;
+    std::vector<Message> sends_, receives_;
+    Array<std::byte> come_;
+  };
+
+  class Gather final : public DeviceExchange {
+  public:
+    Gather(NcclRanks& ranks, void const* mine, std::int64_t bytes)
+        : ranks_(ranks), mine_(mine), bytes_(bytes), all_(ranks.device_, ranks.size_ * bytes) {}
+    std::byte* start() override {
+      ranks_.all_gather(mine_, bytes_, all_.data());
+      return all_.data();
+    }
+    void finish() override {}
+
+  private:
+    NcclRanks& ranks_;
+    void const* mine_;
+    std::int64_t bytes_;
+    Array<std::byte> all_;
+  };
+
+  void start(std::span<Message const> sends, std::span<Message const> receives) {
     if (sends.empty() && receives.empty())
       return;
     POISSON_CUDA_CHECK(cudaEventRecord(packed_, device_.stream()));
@@ -202,13 +248,13 @@ public:
     under_way_ = true;
   }
 
-  void finish() override {
+  void finish() {
     if (under_way_)
       POISSON_CUDA_CHECK(cudaStreamWaitEvent(device_.stream(), done_, 0));
     under_way_ = false;
   }
 
-  void all_gather(void const* mine, std::int64_t bytes, void* all) override {
+  void all_gather(void const* mine, std::int64_t bytes, void* all) {
     if (under_way_)  // it stays so: who started the exchange calls finish()
       POISSON_CUDA_CHECK(cudaStreamWaitEvent(device_.stream(), done_, 0));
     if (bytes > 0)
@@ -216,10 +262,6 @@ public:
                  "ncclAllGather");
   }
 
-  void sum(double* numbers, int count) override { sum_of(numbers, count); }
-  void sum(DoubleDouble* numbers, int count) override { sum_of(numbers, count); }
-
-private:
   static constexpr int most_at_once = 32;    // a warp
   static constexpr int most_connected = 16;  // ranks that all send each other the first messages
 
@@ -261,65 +303,38 @@ private:
   bool under_way_ = false, failed_ = false;
 };
 
-/// What ranks must know of each other.
-struct Place {
-  std::array<char, 256> host{};
-  std::int64_t process = 0;
-  std::array<char, 16> device{};      // its uuid, which no other has anywhere
-  std::array<std::int32_t, 3> bus{};  // instances of one device (MIG) share it, and NCCL refuses them
-  [[nodiscard]] bool same_device(Place const& other) const {
-    return device == other.device || (host == other.host && bus == other.bus);
-  }
-};
-
-Place place_of(cuda::CudaContext const& device) {
-  Place place;
-  gethostname(place.host.data(), place.host.size() - 1);
-  place.process = getpid();
-  cudaDeviceProp properties{};
-  POISSON_CUDA_CHECK(cudaGetDeviceProperties(&properties, device.index()));
-  static_assert(sizeof properties.uuid.bytes == sizeof place.device);
-  std::memcpy(place.device.data(), properties.uuid.bytes, sizeof place.device);
-  place.bus = {properties.pciDomainID, properties.pciBusID, properties.pciDeviceID};
-  return place;
-}
-
 bool is_set_to(char const* variable, char const* value) {
   char const* const text = std::getenv(variable);
   return text != nullptr && std::strcmp(text, value) == 0;
 }
 
 /// Why this rank cannot use NCCL, from what all ranks know; empty: it can.
-std::string why_through_host(std::vector<Place> const& places, int rank) {
-  if (places.size() < 2)
-    return "there is one rank";
-  if (is_set_to("POISSON_NCCL", "0"))
-    return "POISSON_NCCL is 0";
-  Place const& mine = places[static_cast<std::size_t>(rank)];
+std::string why_no_nccl(std::vector<cuda::RankPlace> const& places, int rank) {
+  cuda::RankPlace const& mine = places[static_cast<std::size_t>(rank)];
   for (std::size_t r = 0; r < places.size(); ++r) {
     if (static_cast<int>(r) == rank)
       continue;
-    if (mine.same_device(places[r]))
-      return "it shares its device with rank " + std::to_string(r);
     // It then writes into buffers of other threads' devices, which memory of pools does not allow.
-    if (mine.host == places[r].host && mine.process == places[r].process && !is_set_to("NCCL_P2P_DIRECT_DISABLE", "1"))
+    if (mine.same_process(places[r]) && !is_set_to("NCCL_P2P_DIRECT_DISABLE", "1"))
       return "ranks are threads of one process, for which NCCL_P2P_DIRECT_DISABLE must be 1";
   }
-  return why_no_nccl();
+  return poisson::why_no_nccl();
 }
 
 /// Every step that can fail on one rank alone ends with a common decision, and only then one follows that waits for others.
-class NcclTransport final : public RankTransport {
+class CudaTransport final : public RankTransport {
 public:
-  NcclTransport(cuda::CudaContext& device, Communicator& ranks) : device_(device), ranks_(ranks) {}
+  CudaTransport(cuda::CudaContext& device, Communicator& ranks) : device_(device), ranks_(ranks) {}
 
-  /// Waits until NCCL is connected, or cannot be. Collective.
+  /// Waits until devices are connected, or cannot be. Collective.
   void connect() {
+    find_places();
     begin(std::launch::deferred);
     end();
   }
-  /// Collective.
+  /// The same, but that NCCL connects beside what follows. Collective.
   void connect_beside(Connect when) {
+    find_places();
     if (when == Connect::soon)
       begin(std::launch::async | std::launch::deferred);
   }
@@ -332,6 +347,8 @@ public:
       return "host memory until " + version_ + " is connected";
     case State::connected:
       return version_;
+    case State::direct:
+      return "direct writes between devices";
     case State::impossible:
       break;
     }
@@ -357,27 +374,44 @@ public:
   }
 
 private:
-  enum class State { waiting, connecting, connected, impossible };
-  static constexpr std::chrono::milliseconds patience{500};  // as long as it takes to connect: then that at most doubles a run
+  enum class State { waiting, connecting, connected, direct, impossible };
+  static constexpr std::chrono::milliseconds patience{500};  // as long as NCCL takes to connect: then that at most doubles a run
 
-  void begin(std::launch how) {
+  /// Where ranks are; connects devices that can write into each other's memory.
+  void find_places() {
     std::string reason;
-    Place mine;
+    cuda::RankPlace mine;
     try {
-      mine = place_of(device_);
+      mine = cuda::place_of(device_);
     } catch (EnvironmentError const& error) {
       reason = error.what();
     }
-    std::vector<Place> const places = gather(ranks_, mine);
-    std::string const found = why_through_host(places, ranks_.rank());
-    if (reason.empty())
-      reason = found;
+    places_ = gather(ranks_, mine);
+    if (ranks_.size() < 2)
+      reason = "there is one rank";
+    else if (is_set_to("POISSON_NCCL", "0"))
+      reason = "POISSON_NCCL is 0";
+    for (int r = 0; r < ranks_.size() && reason.empty(); ++r)
+      if (r != ranks_.rank() && mine.same_device(places_[static_cast<std::size_t>(r)]))
+        reason = "it shares its device with rank " + std::to_string(r);
+    if (is_impossible(reason) || any_of_ranks(ranks_, is_set_to("POISSON_NCCL", "1")))
+      return;
+    std::string why_not_direct;
+    devices_ = cuda::make_direct_ranks(device_, ranks_, places_, why_not_direct);
+    if (devices_ != nullptr)
+      state_ = State::direct;
+  }
+
+  void begin(std::launch how) {
+    if (state_ != State::waiting)
+      return;
+    std::string reason = why_no_nccl(places_, ranks_.rank());
     NcclUniqueId id{};
     if (reason.empty())
       try {
-        bool const shares_process = std::ranges::count_if(places, [&](Place const& other) {
-                                      return other.host == mine.host && other.process == mine.process;
-                                    }) > 1;
+        cuda::RankPlace const& mine = places_[static_cast<std::size_t>(ranks_.rank())];
+        bool const shares_process =
+            std::ranges::count_if(places_, [&](cuda::RankPlace const& other) { return other.same_process(mine); }) > 1;
         made_ = std::make_unique<NcclRanks>(device_, ranks_.size(), shares_process);
         version_ = "NCCL " + nccl_version();
         if (ranks_.rank() == 0)
@@ -423,13 +457,14 @@ private:
   cuda::CudaContext& device_;
   Communicator& ranks_;
   State state_ = State::waiting;
+  std::vector<cuda::RankPlace> places_;  ///< of all ranks
   std::optional<std::chrono::steady_clock::time_point> first_vote_;
   std::unique_ptr<NcclRanks> made_;  ///< until it is connected
   std::future<void> connecting_;     ///< of made_: its end is waited for before that of made_
   std::string version_, why_not_;
 };
 
-using Transports = std::map<Communicator const*, NcclTransport>;
+using Transports = std::map<Communicator const*, CudaTransport>;
 
 /// Those of the context.
 Transports& transports_of(cuda::CudaContext& device) {

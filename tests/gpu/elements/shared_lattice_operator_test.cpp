@@ -345,13 +345,13 @@ TEST(SharedLatticeOperator, MultigridTakesTheIterationsOfOneRank) {
 class SharedLatticeOperatorOnDevices : public OnDevices {};
 
 TEST_F(SharedLatticeOperatorOnDevices, ProductsAndIterationsAreThoseOfOneRank) {
-  for (bool const through_host : {true, false})
+  for (Way const way : ways)
     for (SharedMesh const& which : shared_meshes()) {
       if (which.n_ranks() > n_devices)
         continue;
       LatticeReference const of(which.mesh);
       std::int64_t const expected = iterations_of_one_rank(of);
-      run(which.n_ranks(), through_host, [&](Communicator& ranks, Context& context) {
+      run(which.n_ranks(), way, [&](Communicator& ranks, Context& context) {
         test_products(which, of, ranks, context);
         test_solve(which, of, expected, MultigridPrecision::single, 200, ranks, context);
       });

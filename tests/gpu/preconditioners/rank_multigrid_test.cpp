@@ -587,12 +587,12 @@ TEST_F(RankMultigridOnDevices, HasTheBitsOfThatThroughHostMemory) {
   options.blocks = std::make_shared<RankBlocks const>(blocks);
   for (Format const format : {Format::half_cds, Format::matrix_free}) {
     std::vector<std::vector<double>> expected(2), found(2);
-    for (bool const through_host : {true, false})
-      run(2, through_host, [&](Communicator& ranks, Context& context) {
+    for (Way const way : ways) {
+      run(2, way, [&](Communicator& ranks, Context& context) {
         auto const a = format == Format::matrix_free ? operator_on_rank(box, blocks, context, ranks)
                                                      : matrix_on_rank(csr, blocks, format, context, ranks);
         auto const own = part(b, blocks, ranks.rank());
-        std::vector<double>& x = (through_host ? expected : found)[static_cast<std::size_t>(ranks.rank())];
+        std::vector<double>& x = (way == Way::host ? expected : found)[static_cast<std::size_t>(ranks.rank())];
         x.resize(own.size());
         SolverOptions with_ranks = options;
         with_ranks.ranks = ranks;
@@ -600,7 +600,8 @@ TEST_F(RankMultigridOnDevices, HasTheBitsOfThatThroughHostMemory) {
         EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
         EXPECT_LT(result.iterations, 20);
       });
-    EXPECT_EQ(found, expected) << "other bits";
+      EXPECT_EQ(way == Way::host ? expected : found, expected) << "other bits";
+    }
   }
 }
 

@@ -267,7 +267,7 @@ TEST(SharedLattices, RunsAreRepeated) {
 class SharedLatticesOnDevices : public OnDevices {};
 
 TEST_F(SharedLatticesOnDevices, ProductsAndIterationsAreThoseOfOneRank) {
-  for (bool const through_host : {true, false})
+  for (Way const way : ways)
     for (Shared const& which : shared_cases()) {
       if (ranks_of(which) > n_devices)
         continue;
@@ -275,7 +275,7 @@ TEST_F(SharedLatticesOnDevices, ProductsAndIterationsAreThoseOfOneRank) {
       options.multigrid.gathered_size = 200;
       auto const host = make_context(Backend::cpu);
       std::int64_t const expected = iterations_of_whole(which, *host, options);
-      run(ranks_of(which), through_host, [&](Communicator& ranks, Context& context) {
+      run(ranks_of(which), way, [&](Communicator& ranks, Context& context) {
         test_products(which, ranks, context);
         test_solve(which, ranks, context, options, expected);
       });

@@ -7,6 +7,7 @@
 #include "tests/gpu/systems.hpp"
 
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 /// Ranks whose devices exchange and sum without the host, against those whose messages go through host memory.
@@ -88,6 +89,32 @@ void send_around(Communicator& ranks, Context& context) {
   }
 }
 
+/// Messages from the first rank to the last one alone, of some lengths, turn after turn without waiting.
+template <class T>
+void send_one_way(Communicator& ranks, Context& context) {
+  int const me = ranks.rank(), last = ranks.size() - 1;
+  constexpr std::int64_t turns = 20;
+  for (std::int64_t const n : {1, 1000, 300'001}) {
+    HaloPlaces places;
+    std::vector<std::int32_t> list(static_cast<std::size_t>(n));
+    std::iota(list.begin(), list.end(), 0);
+    if (me == 0)
+      places.own[last] = list;
+    if (me == last)
+      places.ghosts[0] = list;
+    std::vector<T> sent, found(static_cast<std::size_t>(turns * n), T(0));
+    for (std::int64_t i = 0; i < turns * n; ++i)
+      sent.push_back(entry<T>(i));
+    Array<T> x(context, std::span<T const>(me == 0 ? sent : found));
+    Halo<T> halo(context, ranks, places);
+    for (std::int64_t turn = 0; turn < turns; ++turn)
+      halo.fill(x.data() + turn * n);
+    x.download(std::span<T>(found));
+    if (me == last)
+      expect_bits(found, sent, "other messages than were sent");
+  }
+}
+
 /// More numbers than are summed at once.
 template <class T>
 void add_up(Communicator& ranks, Context& context) {
@@ -146,13 +173,14 @@ void compare_products(int size, auto const& run) {
   auto const csr = box27(7, 5, 23, false, 0.3);
   for (Rows const& first : shares(csr->n_rows, size)) {
     std::vector<Products<T>> expected(static_cast<std::size_t>(size)), found = expected;
-    for (bool const through_host : {true, false})
-      run(size, through_host, [&](Communicator& ranks, Context& context) {
-        (through_host ? expected : found)[static_cast<std::size_t>(ranks.rank())] = products_of<T>(*csr, first, context, ranks);
+    for (Way const way : ways) {
+      run(size, way, [&](Communicator& ranks, Context& context) {
+        (way == Way::host ? expected : found)[static_cast<std::size_t>(ranks.rank())] = products_of<T>(*csr, first, context, ranks);
       });
-    for (std::size_t r = 0; r < found.size(); ++r) {
-      expect_bits(found[r].y, expected[r].y, "other bits in y");
-      expect_bits(found[r].dots, expected[r].dots, "other bits in dots");
+      for (std::size_t r = 0; way != Way::host && r < found.size(); ++r) {
+        expect_bits(found[r].y, expected[r].y, "other bits in y");
+        expect_bits(found[r].dots, expected[r].dots, "other bits in dots");
+      }
     }
   }
 }
@@ -163,13 +191,15 @@ using DevicesOfRanks = OnDevices;
 
 TEST_F(DevicesOfRanks, SendAndAddUpWhatRanksHave) {
   for (int const size : sizes(n_devices))
-    for (bool const through_host : {true, false})
-      run(size, through_host, [](Communicator& ranks, Context& context) {
+    for (Way const way : ways)
+      run(size, way, [](Communicator& ranks, Context& context) {
         send_around<float>(ranks, context);
         send_around<double>(ranks, context);
         send_around<DoubleDouble>(ranks, context);
         add_up<double>(ranks, context);
         add_up<DoubleDouble>(ranks, context);
+        send_one_way<float>(ranks, context);
+        send_one_way<double>(ranks, context);
       });
 }
 
@@ -190,11 +220,11 @@ TEST_F(DevicesOfRanks, GiveSolvesTheBitsOfThoseThroughHostMemory) {
         std::vector<std::vector<SolverResult>> results;
       };
       std::vector<Solved> solved;
-      for (bool const through_host : {true, false, false}) {
+      for (Way const way : {Way::host, Way::nccl, Way::direct, Way::direct}) {
         Solved& now = solved.emplace_back();
         now.x.resize(static_cast<std::size_t>(size));
         now.results.resize(now.x.size());
-        run(size, through_host, [&](Communicator& ranks, Context& context) {
+        run(size, way, [&](Communicator& ranks, Context& context) {
           auto const matrix = share_of_rank(*csr, first, context, ranks);
           auto const r = static_cast<std::size_t>(ranks.rank());
           std::vector<double> const own(b.begin() + first[r], b.begin() + first[r + 1]);
