@@ -343,6 +343,20 @@ __global__ void __launch_bounds__(threads) sums_of_ghosts_kernel(LatticeView con
     out[number] = sum;
 }
 
+/// The same, from the sums of nodes on rims that a product has left. Bytes an unknown: 20, and 4 and a T for every copy.
+template <class T>
+__global__ void __launch_bounds__(threads)
+    pack_sums_kernel(LatticeView const lattices, T const* rims, std::int64_t n, std::int32_t const* unknowns, T* out) {
+  std::int64_t const number = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (number >= n)
+    return;
+  std::int64_t const i = unknowns[number] - lattices.n_inner();
+  T sum = 0;
+  for (std::int64_t c = lattices.copy_offsets[i]; c < lattices.copy_offsets[i + 1]; ++c)
+    sum = sum + rims[lattices.copies[c]];
+  out[number] = sum;
+}
+
 template <class Stored>
 __global__ void __launch_bounds__(threads)
     diagonal_kernel(LatticeHalfCdsView const a, Stored const* __restrict__ values, double* d, double* d_low) {
@@ -380,7 +394,6 @@ public:
     LatticeView const& lattices = a.lattices;
     if (lattices.n_lattices == 0)
       return exchange_nothing<T>(a);
-    send_sums<T>(context, a, values, x);
     auto& device = cuda::of(context);
     // The buffer holds the sums of nodes on rims, until the exchange, and x there.
     T* const rims = device.partial_sums<T>(2 * n_rim_sums(lattices));
@@ -402,6 +415,7 @@ public:
       product_kernel<T, Values><<<tiling.grid(), threads, 0, device.stream()>>>(tiling, lattices, values, x, store);
     }
     POISSON_CUDA_CHECK(cudaGetLastError());
+    send_sums<T>(device, a, rims);
     exchange<T>(device, a, rims, alpha, beta, y, nullptr);
   }
 
@@ -413,7 +427,6 @@ public:
       context.set_zero(dot, sizeof(T));
       return exchange_nothing<T>(a);
     }
-    send_sums<T>(context, a, values, x);
     auto& device = cuda::of(context);
     auto const box = box_of<T, Values>(a, device);
     Tiling const tiling = tiling_of(lattices);
@@ -436,6 +449,7 @@ public:
       product_dot_kernel<T, Values>
           <<<grid, threads, 0, device.stream()>>>(tiling, lattices, values, x, y, rims, dot, stop, partial, device.block_counter());
     POISSON_CUDA_CHECK(cudaGetLastError());
+    send_sums<T>(device, a, rims);
     exchange<T>(device, a, rims, T(1), T(0), y, stop);
   }
 
@@ -453,15 +467,27 @@ public:
   }
 
 private:
-  /// Sends what the lattices contribute to rows of other ranks. It is made ahead of the product, so that messages are under way
-  /// meanwhile.
-  template <class T, class Values>
-  static void send_sums(Context& context, LatticeHalfCdsView const& a, Values values, ConstPointer<T> x) {
+  /// Sends what the lattices contribute to rows of other ranks, as a product has left it.
+  template <class T>
+  static void send_sums(cuda::CudaContext const& device, LatticeHalfCdsView const& a, T const* rims) {
     auto const* const sums = sums_of_ranks<T>(a);
     if (sums == nullptr)
       return;
     if (sums->n > 0) {
-      sums_of_ghosts_kernel<T, Values><<<cuda::n_blocks(sums->n, threads / 32), threads, 0, cuda::of(context).stream()>>>(
+      pack_sums_kernel<T><<<cuda::n_blocks(sums->n, threads), threads, 0, device.stream()>>>(a.lattices, rims, sums->n,
+                                                                                             sums->unknowns, sums->outgoing);
+      POISSON_CUDA_CHECK(cudaGetLastError());
+    }
+    sums->send();
+  }
+  /// The same ahead of a product in one launch, which leaves nothing.
+  template <class T, class Values>
+  static void send_sums(cuda::CudaContext const& device, LatticeHalfCdsView const& a, Values values, ConstPointer<T> x) {
+    auto const* const sums = sums_of_ranks<T>(a);
+    if (sums == nullptr)
+      return;
+    if (sums->n > 0) {
+      sums_of_ghosts_kernel<T, Values><<<cuda::n_blocks(sums->n, threads / 32), threads, 0, device.stream()>>>(
           a.lattices, values, sums->n, sums->unknowns, x, sums->outgoing);
       POISSON_CUDA_CHECK(cudaGetLastError());
     }
@@ -478,7 +504,6 @@ private:
   static void launch(Context& context, LatticeHalfCdsView const& a, Values values, V const* x, Row const& row,
                      std::int32_t const* stop) {
     LatticeView const& lattices = a.lattices;
-    send_sums<V>(context, a, values, x);
     auto& device = cuda::of(context);
     if constexpr (march::marches<Values>)
       if (auto const box = box_of<V, Values>(a, device)) {
@@ -491,12 +516,14 @@ private:
           cuda::launch_early(device, march_rows_kernel<Tile, V, Stored, Row>, box->grid(), Tile::threads, shared_bytes, *box, nodes,
                              values, x, StoreRow<V, Row>{row, rims}, stop);
         });
+        send_sums<V>(device, a, rims);
         ConstPointer<V> const added = take_sums<V>(a);
         if (lattices.n_rim() > 0)
           cuda::launch_early(device, exchange_rows_kernel<V, Row>, cuda::n_blocks(lattices.n_rim(), threads), threads, 0, lattices,
                              rims, added, x, row, stop);
         return;
       }
+    send_sums<V>(device, a, values, x);
     ConstPointer<V> const added = take_sums<V>(a);
     unsigned const inside = cuda::n_blocks(lattices.n_inner(), threads), on_rims = cuda::n_blocks(lattices.n_rim(), threads / 32);
     few_rows_kernel<V><<<inside + on_rims, threads, 0, device.stream()>>>(lattices, inside, values, added, x, row, stop);
