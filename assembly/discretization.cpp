@@ -553,11 +553,11 @@ std::set<std::string> MeshSummary::free_surfaces() const {
 }
 
 struct Discretization::Impl {
-  Impl(CheckedProblem::Impl checked, AssembledInto into)
+  Impl(CheckedProblem::Impl checked, AssembledInto into, TakeLatticeNodes const& give)
       : element(element_of(checked.spec, checked.counts)),
         space(checked.around       ? std::move(*checked.around)
               : checked.counts.box ? space_of_box(checked.spec.mesh, *checked.counts.box, element)
-                                   : checked.coarse->space(element, leaves_nodes(into))),
+                                   : checked.coarse->space(element, leaves_nodes(into), give)),
         notes(name_and_check(space, element, checked)),
         data(checked.spec, names_in(space, checked.names)),
         has_places(checked.spec.mesh.has_places()),
@@ -731,10 +731,11 @@ PlaceCounts count_places(ProblemSpec const& spec) {
   return name_places(space, element, spec, problem.impl_->names);
 }
 
-Discretization::Discretization(CheckedProblem problem, AssembledInto into) {
+Discretization::Discretization(CheckedProblem problem, AssembledInto into, TakeLatticeNodes const& give) {
   if (problem.impl_->around == nullptr)
     check_memory(problem.estimate(into).host_bytes, "this problem (mesh, matrix and fields together)");
-  impl_ = std::make_unique<Impl>(std::move(*problem.impl_), into);  // which is gone, with its triangulation, when this is done
+  impl_ =
+      std::make_unique<Impl>(std::move(*problem.impl_), into, give);  // which is gone, with its triangulation, when this is done
   return_freed_memory();
 }
 

@@ -3,6 +3,7 @@
 #include "assembly/mesh/counts.hpp"
 #include "assembly/problem.hpp"
 #include "assembly/space/constraints.hpp"
+#include "assembly/space/lattice_nodes.hpp"
 #include "assembly/space/lattice_numbering.hpp"
 #include "assembly/space/space_partition.hpp"
 #include "assembly/system/estimates.hpp"
@@ -169,7 +170,8 @@ private:
 /// file; EnvironmentError when the memory that `estimate` predicts is not available; Interrupted after an interrupt was requested.
 class Discretization {
 public:
-  explicit Discretization(CheckedProblem problem, AssembledInto into = AssembledInto::csr);
+  /// `give`: gets the nodes of lattices where they are left out (AssembledInto); null: nobody wants them.
+  explicit Discretization(CheckedProblem problem, AssembledInto into = AssembledInto::csr, TakeLatticeNodes const& give = {});
   explicit Discretization(ProblemSpec spec, AssembledInto into = AssembledInto::csr);
   /// The part on these cells of a mesh that is no box; see Space. A part does not tell whether the problem is pure Neumann.
   Discretization(Discretization const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns);

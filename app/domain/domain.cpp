@@ -199,11 +199,39 @@ void exchange_dirichlet_values(Domain& mesh, Team& team) {
 }
 
 /// One rank has the whole mesh.
-Domain whole_mesh(RunConfig const& config, Forecaster const& forecast) {
+/// Brings nodes of lattices into the device's memory as they are made. Without memory for them they are made again later.
+class NodesOnDevice {
+public:
+  NodesOnDevice(ContextProvider const& device, Array<double>& nodes) : device_(device), nodes_(nodes) {}
+  void take(LatticeLayout const& lattices, std::int64_t first, HostVector<double> const& made) {
+    if (failed_)
+      return;
+    std::int64_t const m = lattices.nodes(), of_lattice = 3 * m * m * m;
+    try {
+      if (first == 0)
+        nodes_ = Array<double>(device_(), lattices.n_lattices * of_lattice);
+      device_().upload(nodes_.data() + first * of_lattice, made.data(), std::ssize(made) * std::int64_t{sizeof(double)});
+    } catch (OutOfMemoryError const&) {
+      failed_ = true;
+      nodes_ = {};
+    }
+  }
+
+private:
+  ContextProvider const& device_;
+  Array<double>& nodes_;
+  bool failed_ = false;
+};
+
+Domain whole_mesh(RunConfig const& config, Forecaster const& forecast, ContextProvider const& device) {
   Domain mesh;
   assembly::CheckedProblem problem(problem_of(config));
   assembly::AssembledInto const into = forecast(problem);
-  mesh.around = std::make_shared<assembly::Discretization>(std::move(problem), into);
+  NodesOnDevice nodes(device, mesh.nodes);
+  assembly::TakeLatticeNodes give;
+  if (device)
+    give = [&](auto const&... of_lattices) { nodes.take(of_lattices...); };
+  mesh.around = std::make_shared<assembly::Discretization>(std::move(problem), into, give);
   mesh.own = mesh.around;
   mesh.whole = mesh.own->summary();
   mesh.n_rows = mesh.whole.dofs;
@@ -581,9 +609,9 @@ Forecaster no_forecast() {
   return [](assembly::CheckedProblem const&) { return assembly::AssembledInto::half_cds_on_host; };
 }
 
-Domain make_domain(RunConfig const& config, Team& team, Forecaster const& forecast) {
+Domain make_domain(RunConfig const& config, Team& team, Forecaster const& forecast, ContextProvider const& device) {
   if (team.is_alone())
-    return whole_mesh(config, forecast);
+    return whole_mesh(config, forecast, device);
   if (config.problem.mesh.local != nullptr)  // a run has the first rank's
     throw InputError("problem.mesh.adaptive", "several ranks take no part in meshes that are refined locally; leave it out here");
   if (config.is_box())

@@ -7,6 +7,8 @@
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
 #include "assembly/space/lattice_pieces.hpp"
+#include "gpu/core/array.hpp"
+#include "gpu/core/context.hpp"
 #include "gpu/core/rank_rows.hpp"
 
 #include <array>
@@ -34,6 +36,9 @@ struct Domain {
   std::vector<RankTie> ties;         ///< by the unknown
   std::vector<std::string> notes;
   std::shared_ptr<assembly::OwnPieces const> pieces;  ///< of a mesh of lattices, on all ranks
+  /// Coordinates of the nodes of lattices in the backend's memory, in the order of LatticeProblem, if they were brought there as
+  /// they were made. Until a System takes them.
+  Array<double> nodes{};
 
   [[nodiscard]] bool is_whole() const { return around != nullptr && around == own; }
   /// The unknowns of own cells among those around: how many they are, one of them, and their list.
@@ -79,8 +84,13 @@ using Forecaster = std::function<assembly::AssembledInto(assembly::CheckedProble
 
 [[nodiscard]] Forecaster no_forecast();
 
-/// Makes what this rank has. Collective. Throws what Discretization throws.
-[[nodiscard]] Domain make_domain(RunConfig const& config, Team& team, Forecaster const& forecast = no_forecast());
+/// Gives the context of the backend, and waits for it: an assembly on the host goes on while that is made.
+using ContextProvider = std::function<Context&()>;
+
+/// Makes what this rank has. `device`: where Domain::nodes are brought; null: nowhere. Collective. Throws what Discretization
+/// throws, and what `device` throws.
+[[nodiscard]] Domain make_domain(RunConfig const& config, Team& team, Forecaster const& forecast = no_forecast(),
+                                 ContextProvider const& device = {});
 
 /// The node of the mesh that is nearest to x; of equally near ones the lowest, by z, then y, then x. Collective.
 [[nodiscard]] std::array<double, 3> nearest_node(Domain const& mesh, Team& team, std::array<double, 3> const& x);

@@ -347,7 +347,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
       expected = of_run.plan;
       return of_run.plan.into();
     };
-    record.clock.time(Stage::mesh, [&] { solved->mesh.emplace(make_domain(of_mesh, team, forecast)); });
+    ContextProvider const on_device = [&]() -> Context& { return device.context(); };
+    record.clock.time(Stage::mesh, [&] {
+      solved->mesh.emplace(make_domain(of_mesh, team, forecast, device.backend() == Backend::cpu ? ContextProvider() : on_device));
+    });
     Domain& mesh = *solved->mesh;
     for (std::string const& note : mesh.notes)
       tell(note);
@@ -377,9 +380,9 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
       kept.matrix.reset();
       solved->route = plan.route;
       solved->planned = plan.format;
-      return std::make_unique<System>(
-          mesh, team, of_mesh, std::move(plan), [&]() -> Context& { return device.context(); }, solver.has_matrix());
+      return std::make_unique<System>(mesh, team, of_mesh, std::move(plan), on_device, solver.has_matrix());
     });
+    mesh.nodes = {};  // if the system did not need them
     System& system = *solved->system;
     record.nnz = system.nnz();
     record.csr_bytes = CsrMatrix::csr_bytes(record.dofs, record.nnz);

@@ -36,9 +36,6 @@ namespace poisson::app {
 class RunDevice;
 class SystemSolver;
 
-/// Gives the context of the backend, and waits for it: an assembly on the host goes on while that is made.
-using ContextProvider = std::function<Context&()>;
-
 /// The system A x = b of a run, however it was assembled. Every rank has rows of it, and one without others has all. u are values
 /// at the unknowns of Domain::around, x, r and d those of own rows. Functions that are not said to be local are
 /// collective.

@@ -221,10 +221,11 @@ void System::add_point_loads() {
 void System::assemble_lattices(Context& context) {
   try {
     LatticeProblem const problem = mesh_.own->lattice_problem();
-    require_memory_for(context, LatticeSystem::peak_bytes(problem, context.backend(), plan_.format));
+    require_memory_for(context, LatticeSystem::peak_bytes(problem, context.backend(), plan_.format) - mesh_.nodes.bytes());
     // A device keeps the coordinates for what is asked of u: to bring them again takes longer than these questions.
     auto lattices = std::make_unique<LatticeSystem>(context, problem, plan_.format,
-                                                    plan_.route == Route::lattices && context.backend() == Backend::cuda);
+                                                    plan_.route == Route::lattices && context.backend() == Backend::cuda,
+                                                    std::move(mesh_.nodes));
     coordinates_ = lattices->take_coordinates();
     elements_ = std::move(lattices);
     if (plan_.may_lower && problem.layout.order > 1)

@@ -43,7 +43,7 @@ public:
   [[nodiscard]] MeshCounts const& counts() const override { return counts_; }
   [[nodiscard]] bool has_lattices() const override { return has_lattices_; }
   [[nodiscard]] bool can_leave_nodes() const override { return can_leave_nodes_; }
-  [[nodiscard]] Space space(ReferenceElement const& element, bool leave_nodes) override {
+  [[nodiscard]] Space space(ReferenceElement const& element, bool leave_nodes, TakeLatticeNodes const& give) override {
     try {
       if (spec_.local != nullptr) {
         Space space(*mesh_, element);
@@ -52,7 +52,7 @@ public:
         return space;
       }
       if (leave_nodes && can_leave_nodes_ && counts_.shape_order <= element.order)
-        if (auto found = without_nodes(element))
+        if (auto found = without_nodes(element, give))
           return std::move(*found);
       if (spec_.refinements > 0 || mesh_->curved_cells) {
         LatticeMesh lattices(*mesh_, spec_.refinements, element.nodes);
@@ -85,7 +85,7 @@ public:
 
 private:
   /// Nothing where deal.II cannot place some nodes.
-  [[nodiscard]] std::optional<Space> without_nodes(ReferenceElement const& element) const {
+  [[nodiscard]] std::optional<Space> without_nodes(ReferenceElement const& element, TakeLatticeNodes const& give) const {
     auto const topology = std::make_shared<LatticeTopology const>(*mesh_);
     LatticeMesh lattices(*mesh_, topology, spec_.refinements, element.nodes, {});
     if (!lattices.obstacle.empty())
@@ -100,7 +100,7 @@ private:
       return made.take_points();
     };
     try {
-      return Space(std::move(lattices), element, nullptr, make);
+      return Space(std::move(lattices), element, nullptr, make, give);
     } catch (InputError const&) {
       return std::nullopt;
     }

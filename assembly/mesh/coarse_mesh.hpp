@@ -1,6 +1,7 @@
 #pragma once
 
 #include "assembly/mesh/counts.hpp"
+#include "assembly/space/lattice_nodes.hpp"
 #include "gpu/core/vtk_readers.hpp"
 
 #include <cstdint>
@@ -32,8 +33,9 @@ public:
   /// The space on the mesh after the refinements of the specification: by lattices where they are possible, by a refined
   /// triangulation elsewhere. It may change the mesh, and is called once. Errors: InputError where deal.II cannot place the nodes;
   /// EnvironmentError when the triangulation will not fit in memory; Interrupted.
-  /// `leave_nodes`: those inside of lattices, where that is possible (LatticeNodes).
-  [[nodiscard]] virtual Space space(ReferenceElement const& element, bool leave_nodes) = 0;
+  /// `leave_nodes`: those inside of lattices, where that is possible (LatticeNodes); then `give` gets all of them, unless it is
+  /// null.
+  [[nodiscard]] virtual Space space(ReferenceElement const& element, bool leave_nodes, TakeLatticeNodes const& give) = 0;
   /// Makes what one rank of several has of lattices, without the whole space; it is called in place of `space`. Returns nothing
   /// where that is not possible with this mesh on this rank; the mesh must then be opened anew. Errors: those of `space`.
   [[nodiscard]] virtual std::optional<ShareOfLattices> share(ReferenceElement const& element, int rank, int ranks) = 0;

@@ -49,7 +49,7 @@ std::int64_t LatticeNodes::bytes_on_rims(LatticeLayout const& layout) {
          24 * (layout.n_unknowns - layout.n_inner());
 }
 
-LatticeNodes::LatticeNodes(LatticeLayout const& layout, MakeLatticeNodes make)
+LatticeNodes::LatticeNodes(LatticeLayout const& layout, MakeLatticeNodes make, TakeLatticeNodes const& give)
     : make_(std::move(make)),
       n_lattices_(layout.n_lattices),
       m_(layout.nodes()),
@@ -66,6 +66,8 @@ LatticeNodes::LatticeNodes(LatticeLayout const& layout, MakeLatticeNodes make)
   for (std::int64_t first = 0; first < n_lattices_; first += at_once_) {
     HostVector<double> made = make_(first, std::min(at_once_, n_lattices_ - first));
     take(layout, first, made);
+    if (give)
+      give(layout, first, made);
   }
 }
 

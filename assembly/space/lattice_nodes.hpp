@@ -15,6 +15,10 @@ namespace poisson::assembly {
 /// Makes the coordinates of all nodes of `count` lattices from `first` on: [(3 lattice + direction) m^3 + node].
 using MakeLatticeNodes = std::function<HostVector<double>(std::int64_t first, std::int64_t count)>;
 
+/// Gets them as they are made, some lattices after others, from lattice `first` on: `lattices` is the layout of all.
+using TakeLatticeNodes =
+    std::function<void(LatticeLayout const& lattices, std::int64_t first, HostVector<double> const& coordinates)>;
+
 /// Where the nodes of lattices are. Either all of them are in memory; or, where nobody is expected to ask for those inside, only
 /// the nodes of the cells on rims, and lattices are made again as they are needed. All copies of a node have the same bits. Threads
 /// may use it side by side.
@@ -24,8 +28,9 @@ public:
   LatticeNodes(HostVector<double> all, std::int64_t m, int order) : all_(std::move(all)), has_all_(true), m_(m), order_(order) {}
   /// Keeps the nodes of the cells on rims: 24 (p + 1) m^2 bytes for each of the six sides of a lattice, and 24 for each unknown on
   /// rims. Copies of a node that `make` makes may differ in their last digits: the first one, by place on rims, tells where it is.
-  /// `layout`: with lists of copies, two cells a side or more, and not all_on_rim. Throws what `make` throws, Interrupted.
-  LatticeNodes(LatticeLayout const& layout, MakeLatticeNodes make);
+  /// `layout`: with lists of copies, two cells a side or more, and not all_on_rim. `give`: gets all nodes, unless it is null.
+  /// Throws what `make` throws, Interrupted.
+  LatticeNodes(LatticeLayout const& layout, MakeLatticeNodes make, TakeLatticeNodes const& give = {});
 
   /// Bytes that the second constructor keeps, and those of the lattices that are made at once.
   [[nodiscard]] static std::int64_t bytes_on_rims(LatticeLayout const& layout);

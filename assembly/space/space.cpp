@@ -108,11 +108,12 @@ Space::Space(Space const& whole, ReferenceElement const& element, std::array<std
   }
 }
 
-Space::Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape, MakeLatticeNodes make)
+Space::Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape, MakeLatticeNodes make,
+             TakeLatticeNodes const& give)
     : order(element.order), n_local(element.n_nodes), isoparametric(mesh.isoparametric || shape != nullptr) {
   LatticeTopology const& topology = *mesh.topology;
   lattices.emplace(mesh.topology, mesh.refinements, order);
-  nodes_of_lattices_ = make ? std::make_shared<LatticeNodes>(lattices->layout, std::move(make))
+  nodes_of_lattices_ = make ? std::make_shared<LatticeNodes>(lattices->layout, std::move(make), give)
                             : std::make_shared<LatticeNodes>(mesh.take_points(), mesh.m, order);
   std::int64_t const n = mesh.n, cells_of_lattice = n * n * n, n_lattices = mesh.n_lattices();
   n_cells = n_in_lattices_ = n_lattices * cells_of_lattice;

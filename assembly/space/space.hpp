@@ -118,8 +118,10 @@ public:
   /// together, lexicographically (x fastest), and unknowns are numbered as LatticeNumbering says; those of smaller ones as above.
   /// Of the former nothing is stored but tables of rims, and the nodes that the mesh has made. Precondition: the mesh has no
   /// obstacle, and was made for this element. `shape`: the same mesh with the nodes of the cells' maps, where these are not the
-  /// element's. `make`: where the mesh has made no nodes, what makes those of its lattices, which keep those on rims only.
-  Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape = nullptr, MakeLatticeNodes make = {});
+  /// element's. `make`: where the mesh has made no nodes, what makes those of its lattices, which keep those on rims only,
+  /// and `give`, unless it is null, gets all.
+  Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape = nullptr, MakeLatticeNodes make = {},
+        TakeLatticeNodes const& give = {});
 
   /// These cells (ascending) of another space that is no box, with their unknowns in this order: the part of a mesh that one of
   /// several processes works on. Unknowns are numbered anew, by their place in the list. Precondition: the list has all unknowns of

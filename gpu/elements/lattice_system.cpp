@@ -133,11 +133,13 @@ std::int64_t LatticeSystem::kept_bytes(LatticeLayout const& layout, Format forma
          8 * layout.n_unknowns;
 }
 
-LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Format format, bool keep_coordinates)
+LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Format format, bool keep_coordinates,
+                             Array<double> coordinates)
     : ElementSystem(context),
       kernels_(kernels_for<LatticeElementKernels>(context)),
       lattices_(context, problem.layout),
-      coordinates_(context.backend() == Backend::cpu && !keep_coordinates && !problem.make_coordinates
+      coordinates_(coordinates.size() > 0 ? std::move(coordinates)
+                   : context.backend() == Backend::cpu && !keep_coordinates && !problem.make_coordinates
                        ? Array<double>()
                        : coordinates_of(context, problem)),
       face_mass_(context, problem.face_mass),

@@ -31,7 +31,9 @@ public:
   /// `format`: half_cds, of order 1 and with two cells a side or more, or matrix_free. Throws DataError, OutOfMemoryError,
   /// Interrupted. In a pure Neumann problem f is shifted by a constant so that the right-hand side is orthogonal to the constant
   /// vector. With `keep_coordinates` those of the nodes stay in the backend's memory.
-  LatticeSystem(Context& context, LatticeProblem const& problem, Format format = Format::half_cds, bool keep_coordinates = false);
+  /// `coordinates`: of the nodes, where they are in the backend's memory already; else empty.
+  LatticeSystem(Context& context, LatticeProblem const& problem, Format format = Format::half_cds, bool keep_coordinates = false,
+                Array<double> coordinates = {});
   /// Gives the coordinates away that were kept, in the order of LatticeProblem; otherwise it has none.
   [[nodiscard]] Array<double> take_coordinates() { return std::move(coordinates_); }
 
