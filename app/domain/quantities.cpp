@@ -150,7 +150,12 @@ assembly::Quantities quantities_on_backend(SolutionValues const& values, assembl
 /// The first nodes that this rank has with such values.
 assembly::ExtremePlaces places_on_backend(SolutionValues const& values, double low, double high) {
   ExtremeNodes const nodes = values.elements()->first_places(values.on_backend(), low, high);
-  auto const point = [&](std::int64_t node) { return node < 0 ? std::nullopt : std::optional(values.mesh().around->point(node)); };
+  auto const point = [&](std::int64_t node) -> std::optional<std::array<double, 3>> {
+    if (node < 0)
+      return {};
+    auto const known = values.elements()->point_of(node);
+    return known ? known : values.mesh().around->point(node);
+  };
   return {point(nodes.low), point(nodes.high)};
 }
 

@@ -90,11 +90,11 @@ private:
     LatticeMesh lattices(*mesh_, topology, spec_.refinements, element.nodes, {});
     if (!lattices.obstacle.empty())
       return std::nullopt;
-    auto const make = [mesh = mesh_, topology, refinements = spec_.refinements, nodes = element.nodes](std::int64_t first,
-                                                                                                       std::int64_t count) {
+    auto const make = [mesh = mesh_, topology, refinements = spec_.refinements,
+                       nodes = element.nodes](std::int64_t first, std::int64_t count, HostVector<double> room) {
       std::vector<std::int32_t> of(static_cast<std::size_t>(count));
       std::iota(of.begin(), of.end(), static_cast<std::int32_t>(first));
-      LatticeMesh made(*mesh, topology, refinements, nodes, of);
+      LatticeMesh made(*mesh, topology, refinements, nodes, of, std::move(room));
       if (!made.obstacle.empty())
         throw InputError("problem.mesh", made.obstacle);
       return made.take_points();

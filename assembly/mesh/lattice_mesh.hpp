@@ -30,8 +30,9 @@ public:
   LatticeMesh(Mesh const& coarse, int refinements, std::vector<double> const& nodes);
   /// The nodes of these lattices only, ascending; coordinates(i, d) are then those of lattice of[i]. Copies of a node in several
   /// lattices agree up to rounding; the first of all lattices that have it (LatticeTopology::first_copy) tells its place.
+  /// `room`: see MakeLatticeNodes.
   LatticeMesh(Mesh const& coarse, std::shared_ptr<LatticeTopology const> topology, int refinements,
-              std::vector<double> const& nodes, std::vector<std::int32_t> const& of);
+              std::vector<double> const& nodes, std::vector<std::int32_t> const& of, HostVector<double> room = {});
 
   /// Whether nodes inside of lattices cost little: all cells are flat inside, and no lattice meets itself.
   [[nodiscard]] static bool is_made_easily(Mesh const& coarse, LatticeTopology const& topology);

@@ -63,8 +63,9 @@ LatticeNodes::LatticeNodes(LatticeLayout const& layout, MakeLatticeNodes make, T
   assert(layout.cells >= 2 && !layout.all_on_rim);
   constexpr double infinity = std::numeric_limits<double>::infinity();
   extremes_ = {{infinity, infinity, infinity}, {-infinity, -infinity, -infinity}};
+  HostVector<double> made;
   for (std::int64_t first = 0; first < n_lattices_; first += at_once_) {
-    HostVector<double> made = make_(first, std::min(at_once_, n_lattices_ - first));
+    made = make_(first, std::min(at_once_, n_lattices_ - first), std::move(made));
     take(layout, first, made);
     if (give)
       give(layout, first, made);
@@ -141,7 +142,7 @@ HostVector<double> const& LatticeNodes::all() const {
 }
 
 HostVector<double> LatticeNodes::of(std::int64_t first, std::int64_t count) const {
-  HostVector<double> made = make_(first, count);
+  HostVector<double> made = make_(first, count, {});
   put_rims(first, made);
   return made;
 }

@@ -12,8 +12,9 @@
 
 namespace poisson::assembly {
 
-/// Makes the coordinates of all nodes of `count` lattices from `first` on: [(3 lattice + direction) m^3 + node].
-using MakeLatticeNodes = std::function<HostVector<double>(std::int64_t first, std::int64_t count)>;
+/// Makes the coordinates of all nodes of `count` lattices from `first` on: [(3 lattice + direction) m^3 + node]. `room`: any
+/// vector, whose memory it takes if that suffices: fresh memory costs more time than the coordinates that are written there.
+using MakeLatticeNodes = std::function<HostVector<double>(std::int64_t first, std::int64_t count, HostVector<double> room)>;
 
 /// Gets them as they are made, some lattices after others, from lattice `first` on: `lattices` is the layout of all.
 using TakeLatticeNodes =

@@ -3,6 +3,9 @@
 #include "gpu/core/expression_code.hpp"
 #include "gpu/kernels/box_solution.hpp"
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace poisson {
@@ -28,6 +31,8 @@ public:
 
   /// The unknown with u <= low whose node is the first one by z, then y, then x, and that with u >= high.
   [[nodiscard]] virtual ExtremeNodes first_places(double const* u, double low, double high) const = 0;
+  /// Where the node of an unknown is that first_places has named. None: the mesh tells.
+  [[nodiscard]] virtual std::optional<std::array<double, 3>> point_of(std::int64_t /*unknown*/) const { return {}; }
 
   /// Of e = u - (exact - shift), where `exact` is interpolated at the Gauss points of each cell: the integrals of e^2 and of
   /// |grad e|^2, and the largest |e| at these points and at the nodes.

@@ -206,6 +206,12 @@ ExtremeNodes LatticeSolution::first_places(double const* u, double low, double h
   return nodes;
 }
 
+std::optional<std::array<double, 3>> LatticeSolution::point_of(std::int64_t unknown) const {
+  if (numbers_.size() > 0)
+    return {};
+  return kernels_.place(context_, elements_, unknown);
+}
+
 ElementSolution::Errors LatticeSolution::errors(double const* u, ExpressionCode const& exact, double shift, int points) const {
   u = in_layout(u);
   Function const function = on_backend(exact);

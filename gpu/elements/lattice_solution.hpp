@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace poisson {
@@ -26,6 +27,8 @@ public:
 
   [[nodiscard]] std::vector<OfMaterial> of_materials(double const* u) const override;
   [[nodiscard]] ExtremeNodes first_places(double const* u, double low, double high) const override;
+  /// Of a whole mesh, which may have to make nodes to tell it (assembly's LatticeNodes).
+  [[nodiscard]] std::optional<std::array<double, 3>> point_of(std::int64_t unknown) const override;
   [[nodiscard]] Errors errors(double const* u, ExpressionCode const& exact, double shift, int points) const override;
   [[nodiscard]] Mean mean_of_exact(ExpressionCode const& exact, int points) const override;
 

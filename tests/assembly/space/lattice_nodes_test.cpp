@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <gtest/gtest.h>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// A mesh of lattices without the nodes inside of them against one that has all.
@@ -47,6 +49,34 @@ TEST(LatticeNodes, AreMadeAgainAsTheyWere) {
       EXPECT_EQ(left.rim_load, all.rim_load) << "from the cells at the boundary";
       EXPECT_EQ(left.face_mass, all.face_mass);
     }
+}
+
+TEST(LatticeNodes, GoWhereTheyAreWantedAsTheyAreMade) {
+  auto const context = make_context(Backend::cpu);
+  for (int const order : {1, 2}) {
+    ProblemSpec const spec = ball_of_lattices(6 / order, order);  // of order 1 not all at once
+    HostVector<double> given;
+    std::vector<std::int64_t> firsts;
+    Discretization const left(CheckedProblem(spec), AssembledInto::half_cds_on_device_alone,
+                              [&](LatticeLayout const& lattices, std::int64_t first, HostVector<double> const& coordinates) {
+                                std::int64_t const m = lattices.nodes();
+                                EXPECT_EQ(std::ssize(given), 3 * m * m * m * first);
+                                given.insert(given.end(), coordinates.begin(), coordinates.end());
+                                firsts.push_back(first);
+                              });
+    EXPECT_EQ(firsts, order == 1 ? (std::vector<std::int64_t>{0, 5}) : std::vector<std::int64_t>{0});
+    LatticeProblem const problem = left.lattice_problem();
+    ASSERT_EQ(given, problem.make_coordinates(0, problem.layout.n_lattices)) << "copies of a node included";
+    if (order == 1)
+      continue;
+    Array<double> coordinates(*context, std::span<double const>(given));
+    LatticeSystem with(*context, problem, Format::matrix_free, true, std::move(coordinates)),
+        without(*context, problem, Format::matrix_free);
+    EXPECT_EQ(with.matrix().to_csr().values, without.matrix().to_csr().values);
+    EXPECT_EQ(with.take_coordinates().size(), std::ssize(given));
+  }
+  Discretization(CheckedProblem(ball_of_lattices(2, 1)), AssembledInto::half_cds_on_host,
+                 [](auto const&...) { ADD_FAILURE() << "they stay in memory"; });
 }
 
 TEST(LatticeNodes, AreWhereTheyWere) {

@@ -337,6 +337,10 @@ TYPED_TEST(LatticeSolutionOn, PlacesOfExtremes) {
       ExtremeNodes const found = asked.first_places(on_backend.data(), low, high);
       EXPECT_EQ(found.low, first_low);
       EXPECT_EQ(found.high, first_high);
+      for (std::int64_t const node : {found.low, found.high})
+        if (node >= 0) {
+          EXPECT_EQ(asked.point_of(node), places[static_cast<std::size_t>(node)]);
+        }
     };
     std::vector<double> const u = random_vector(mesh.n(), 8);
     expect(u, *std::min_element(u.begin(), u.end()), *std::max_element(u.begin(), u.end()));
@@ -435,6 +439,7 @@ TYPED_TEST(LatticeSolutionOn, TakesUnknownsInAnyOrder) {
     ASSERT_GE(places.low, 0);
     EXPECT_EQ(of_number[static_cast<std::size_t>(places.low)], expected.first_places(as_they_are.data(), low, 1000).low);
     EXPECT_EQ(places.high, -1);
+    EXPECT_EQ(asked.point_of(places.low), std::nullopt) << "the mesh of the rank tells";
     auto const errors = asked.errors(on_backend.data(), sine(0, 1).code, 0.5, c.order + 1),
                of_errors = expected.errors(as_they_are.data(), sine(0, 1).code, 0.5, c.order + 1);
     EXPECT_EQ(errors.squares, of_errors.squares);
