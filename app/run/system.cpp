@@ -230,7 +230,7 @@ OrderOneProvider System::order_one(RunDevice& device) const {
   return [this, order = config_.problem.order, &device] {
     try {
       if (lowered_)
-        return make_order_one(device.context(), *lowered_);
+        return make_order_one(device.context(), *lowered_, coordinates_);
       auto box = mesh_.own->box_problem_of_order_one();
       if (box && order == 1)
         return make_order_one(device.context(), *box);

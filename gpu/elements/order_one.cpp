@@ -2,6 +2,8 @@
 
 #include "gpu/elements/box_system.hpp"
 #include "gpu/elements/lattice_system.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/lattice_elements.hpp"
 
 #include <algorithm>
 #include <array>
@@ -122,13 +124,18 @@ LoweredProblem::LoweredProblem(LatticeProblem const& problem, std::optional<BoxP
     vertices = with_order_one(problem);
 }
 
-OrderOne make_order_one(Context& context, LoweredProblem const& lowered) {
+OrderOne make_order_one(Context& context, LoweredProblem const& lowered, Array<double> const& coordinates) {
   OrderOne result;
   if (lowered.box) {
     result = make_order_one(context, *lowered.box);
   } else {
     Format const format = lowered.lattices.cells >= 2 ? Format::half_cds : Format::matrix_free;
-    result.matrix = LatticeSystem(context, lowered.vertices, format).take_matrix();
+    Array<double> vertices;
+    if (LatticeView const of_problem = lowered.lattices.view(); coordinates.size() > 0 && of_problem.order > 1) {
+      vertices = Array<double>(context, n_vertex_coordinates(of_problem));
+      kernels_for<LatticeElementKernels>(context).vertices(context, of_problem, coordinates.data(), vertices.data());
+    }
+    result.matrix = LatticeSystem(context, lowered.vertices, format, false, std::move(vertices)).take_matrix();
   }
   result.lattices = lowered.lattices;
   result.fixed = lowered.fixed;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/core/array.hpp"
 #include "gpu/core/box_problem.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/lattice_layout.hpp"
@@ -44,9 +45,10 @@ struct LoweredProblem {
   LatticeProblem vertices;          ///< with_order_one
 };
 
-/// What multigrid goes on with from a matrix of the problem, assembled in the context's memory. Throws DataError, OutOfMemoryError,
+/// What multigrid goes on with from a matrix of the problem, assembled in the context's memory. `coordinates`: those of the
+/// problem's nodes, where they are there already (LatticeSystem::take_coordinates); else empty. Throws DataError, OutOfMemoryError,
 /// Interrupted.
-[[nodiscard]] OrderOne make_order_one(Context& context, LoweredProblem const& lowered);
+[[nodiscard]] OrderOne make_order_one(Context& context, LoweredProblem const& lowered, Array<double> const& coordinates = {});
 /// Makes the OrderOne with which multigrid goes on where the matrix is of order 1, in any format. Precondition: BoxSystem assembles
 /// `box` into half_cds. Throws DataError, OutOfMemoryError, Interrupted.
 [[nodiscard]] OrderOne make_order_one(Context& context, BoxProblem const& box);

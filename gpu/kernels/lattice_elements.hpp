@@ -134,8 +134,24 @@ public:
   /// out[n_inner + i] = rim_load plus the sum of the copies of unknown i on rims, 0 where it has a Dirichlet value.
   virtual void sum_copies(Context& context, LatticeElements const& elements, double const* rim_values, double* out) const = 0;
 
+  /// The coordinates of the vertices of cells among those of all nodes of the lattices, both in the order of LatticeProblem. 16
+  /// bytes a vertex and direction, less where nodes between are in the same lines of memory.
+  virtual void vertices(Context& context, LatticeView const& lattices, double const* nodes, double* vertices) const = 0;
+
   static LatticeElementKernels const& cpu();
   static LatticeElementKernels const& cuda();
 };
+
+/// The place, among the coordinates of all nodes, of vertex coordinate `i`: of lattices with n cells of order p a side.
+[[nodiscard]] POISSON_HOST_DEVICE inline std::int64_t place_of_vertex(LatticeView const& lattices, std::int64_t i) {
+  std::int64_t const p = lattices.order, m = lattices.m, n = lattices.cells + 1, of_part = i / (n * n * n);
+  auto const in_part = static_cast<std::int32_t>(i - of_part * n * n * n), side = static_cast<std::int32_t>(n);
+  std::int64_t const x = in_part % side, y = in_part / side % side, z = in_part / (side * side);
+  return of_part * m * m * m + p * ((z * m + y) * m + x);
+}
+[[nodiscard]] inline std::int64_t n_vertex_coordinates(LatticeView const& lattices) {
+  std::int64_t const n = lattices.cells + 1;
+  return 3 * lattices.n_lattices * n * n * n;
+}
 
 }  // namespace poisson

@@ -147,6 +147,13 @@ public:
       out[n_inner + i] = lattice_rows::sum_of_copies(elements, rim_values, i);
   }
 
+  void vertices(Context&, LatticeView const& lattices, double const* nodes, double* vertices) const override {
+    std::int64_t const n = n_vertex_coordinates(lattices);
+#pragma omp parallel for schedule(static) if (2 * n >= cpu::work_worth_threads)
+    for (std::int64_t i = 0; i < n; ++i)
+      vertices[i] = nodes[place_of_vertex(lattices, i)];
+  }
+
 private:
   /// Calls visit(cell, its number in `layers`) for the cells in the layers listed, and returns the lowest number that it returned.
   template <class Visit>

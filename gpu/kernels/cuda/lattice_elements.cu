@@ -169,6 +169,13 @@ __global__ void __launch_bounds__(threads) sum_copies_kernel(__grid_constant__ L
     out[elements.lattices.n_inner() + i] = lattice_rows::sum_of_copies(elements, rim_values, i);
 }
 
+__global__ void __launch_bounds__(threads)
+    vertices_kernel(LatticeView const lattices, std::int64_t n, double const* __restrict__ nodes, double* __restrict__ vertices) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < n)
+    vertices[i] = nodes[place_of_vertex(lattices, i)];
+}
+
 class CudaLatticeElements final : public LatticeElementKernels {
 public:
   void evaluate(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
@@ -250,6 +257,14 @@ public:
   void sum_copies(Context& context, LatticeElements const& elements, double const* rim_values, double* out) const override {
     sum_copies_kernel<<<cuda::n_blocks(elements.lattices.n_rim(), threads), threads, 0, cuda::of(context).stream()>>>(
         elements, rim_values, out);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void vertices(Context& context, LatticeView const& lattices, double const* nodes, double* vertices) const override {
+    std::int64_t const n = n_vertex_coordinates(lattices);
+    if (n == 0)
+      return;
+    vertices_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(lattices, n, nodes, vertices);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

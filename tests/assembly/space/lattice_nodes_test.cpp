@@ -73,7 +73,11 @@ TEST(LatticeNodes, GoWhereTheyAreWantedAsTheyAreMade) {
     LatticeSystem with(*context, problem, Format::matrix_free, true, std::move(coordinates)),
         without(*context, problem, Format::matrix_free);
     EXPECT_EQ(with.matrix().to_csr().values, without.matrix().to_csr().values);
-    EXPECT_EQ(with.take_coordinates().size(), std::ssize(given));
+    Array<double> const kept = with.take_coordinates();
+    EXPECT_EQ(kept.size(), std::ssize(given));
+    LoweredProblem const lowered(problem);
+    EXPECT_EQ(make_order_one(*context, lowered, kept).matrix->to_csr().values,
+              make_order_one(*context, lowered).matrix->to_csr().values);
   }
   Discretization(CheckedProblem(ball_of_lattices(2, 1)), AssembledInto::half_cds_on_host,
                  [](auto const&...) { ADD_FAILURE() << "they stay in memory"; });

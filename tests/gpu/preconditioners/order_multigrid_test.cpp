@@ -52,8 +52,12 @@ template <class B>
 class OrderMultigrid : public OnBackend<B::value> {
 protected:
   std::unique_ptr<Matrix> matrix_of(OfOrder const& of, Format format) {
-    if (format == Format::matrix_free)
-      return LatticeSystem(*this->context, of.reference.asked(), format).take_matrix();
+    coordinates_ = {};
+    if (format == Format::matrix_free) {
+      LatticeSystem system(*this->context, of.reference.asked(), format, true);
+      coordinates_ = system.take_coordinates();
+      return system.take_matrix();
+    }
     return make_matrix(format, of.csr, *this->context);
   }
 
@@ -68,7 +72,7 @@ protected:
     }
     options.preconditioner = PreconditionerKind::multigrid;
     options.element_order = of.reference.problem.layout.order;
-    options.order_one = [&] { return make_order_one(*this->context, LoweredProblem(of.reference.asked())); };
+    options.order_one = [&] { return make_order_one(*this->context, LoweredProblem(of.reference.asked()), coordinates_); };
     SolverResult result = solve(*matrix, b, x, options);
     EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
     // Tables of matrix_free and the reference are rounded apart.
@@ -78,6 +82,7 @@ protected:
     return result;
   }
   HostVector<double> solution_;
+  Array<double> coordinates_;  ///< of the nodes, where the matrix is matrix-free
 };
 
 TYPED_TEST_SUITE(OrderMultigrid, Backends, BackendNames);
