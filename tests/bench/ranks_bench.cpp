@@ -313,7 +313,7 @@ iteration of cg without preconditioner (iteration_seconds; the residual after th
                             multigrid_iterations, and the seconds of one cycle (cycle_seconds) and of the setup's steps
   --tolerance t             of that; 1e-12 by default
   --gathered-size n         unknowns from which on every rank has the whole level of multigrid
-  --transport nccl|host     how messages go; nccl by default
+  --transport direct|nccl|host  how messages go; direct by default, where devices can write into each other's memory
   --backend cuda|cpu        cuda by default; with cpu ranks share the cores
   --json FILE               writes the lines as one report, too
 
@@ -363,7 +363,7 @@ int main(int argc, char** argv) {
       else if (word == "--backend")
         settings.backend = value == "cpu" ? Backend::cpu : Backend::cuda;
       else if (word == "--transport")
-        setenv("POISSON_NCCL", value == "host" ? "0" : "1", 1);
+        value == "direct" ? unsetenv("POISSON_NCCL") : setenv("POISSON_NCCL", value == "host" ? "0" : "1", 1);
       else if (word == "--json")
         json_file = value;
       else
