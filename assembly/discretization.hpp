@@ -1,9 +1,9 @@
 #pragma once
 
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "assembly/problem.hpp"
 #include "assembly/space/constraints.hpp"
-#include "assembly/space/lattice_nodes.hpp"
 #include "assembly/space/lattice_numbering.hpp"
 #include "assembly/space/space_partition.hpp"
 #include "assembly/system/estimates.hpp"

@@ -1,10 +1,12 @@
 #pragma once
 
 #include "assembly/mesh/counts.hpp"
-#include "assembly/space/lattice_nodes.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/core/lattice_layout.hpp"
 #include "gpu/core/vtk_readers.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +17,11 @@ namespace poisson::assembly {
 class Space;
 struct ShareOfLattices;
 struct ReferenceElement;
+
+/// Gets the coordinates of all nodes of some lattices of elements, [(3 lattice + direction) m^3 + node], as they are made: from
+/// lattice `first` on, in order. `lattices`: the layout of all.
+using TakeLatticeNodes =
+    std::function<void(LatticeLayout const& lattices, std::int64_t first, HostVector<double> const& coordinates)>;
 
 /// The mesh of a generator or a file before its refinements. Behind this class is all that needs deal.II.
 class CoarseMesh {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/lattice_layout.hpp"
 
@@ -15,10 +16,6 @@ namespace poisson::assembly {
 /// Makes the coordinates of all nodes of `count` lattices from `first` on: [(3 lattice + direction) m^3 + node]. `room`: any
 /// vector, whose memory it takes if that suffices: fresh memory costs more time than the coordinates that are written there.
 using MakeLatticeNodes = std::function<HostVector<double>(std::int64_t first, std::int64_t count, HostVector<double> room)>;
-
-/// Gets them as they are made, some lattices after others, from lattice `first` on: `lattices` is the layout of all.
-using TakeLatticeNodes =
-    std::function<void(LatticeLayout const& lattices, std::int64_t first, HostVector<double> const& coordinates)>;
 
 /// Where the nodes of lattices are. Either all of them are in memory; or, where nobody is expected to ask for those inside, only
 /// the nodes of the cells on rims, and lattices are made again as they are needed. All copies of a node have the same bits. Threads

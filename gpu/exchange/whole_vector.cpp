@@ -67,7 +67,7 @@ void WholeVector<V>::make(std::vector<std::int64_t> const& counts, std::vector<s
   places_ = Array<std::int32_t>(context_, std::span<std::int32_t const>(in_messages));
   packed_ = Array<V>(context_, longest_ * vectors_);
   packed_.set_zero();
-  if (!ranks_.is_alone() && transport_.devices() != nullptr) {
+  if (transport_.devices() != nullptr) {
     by_devices_ = transport_.devices()->make_gather(packed_.data(), packed_.bytes());
     return;
   }
@@ -82,7 +82,7 @@ template <class V>
 void WholeVector<V>::gather(V const* x, V* all) {
   kernels_.pack(context_, n_own_, own_.data(), x, packed_.data(), vectors_, n_here_);
   std::int64_t const bytes = packed_.bytes();
-  if (by_devices_ == nullptr && !ranks_.is_alone() && transport_.devices() != nullptr)  // since the last call
+  if (by_devices_ == nullptr && transport_.devices() != nullptr)  // since the last call
     by_devices_ = transport_.devices()->make_gather(packed_.data(), bytes);
   V const* come = messages_.data();
   if (by_devices_ != nullptr) {
