@@ -207,6 +207,8 @@ public:
     if (failed_)
       return;
     std::int64_t const m = lattices.nodes(), of_lattice = 3 * m * m * m;
+    n_taken_ = first + std::ssize(made) / of_lattice;
+    n_lattices_ = lattices.n_lattices;
     try {
       if (first == 0)
         nodes_ = Array<double>(device_(), lattices.n_lattices * of_lattice);
@@ -217,9 +219,16 @@ public:
     }
   }
 
+  /// To be called at the end: a mesh that could not be made in this way to its end has been made in another one.
+  void keep_if_complete() {
+    if (n_taken_ < n_lattices_)
+      nodes_ = {};
+  }
+
 private:
   ContextProvider const& device_;
   Array<double>& nodes_;
+  std::int64_t n_taken_ = 0, n_lattices_ = 0;
   bool failed_ = false;
 };
 
@@ -232,6 +241,7 @@ Domain whole_mesh(RunConfig const& config, Forecaster const& forecast, ContextPr
   if (device)
     give = [&](auto const&... of_lattices) { nodes.take(of_lattices...); };
   mesh.around = std::make_shared<assembly::Discretization>(std::move(problem), into, give);
+  nodes.keep_if_complete();
   mesh.own = mesh.around;
   mesh.whole = mesh.own->summary();
   mesh.n_rows = mesh.whole.dofs;

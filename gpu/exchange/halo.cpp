@@ -137,7 +137,7 @@ Halo<T>::Halo(Context& context, Communicator& ranks, HaloPlaces const& places, H
     for (auto const& [rank, n] : counts)
       if (n > 0) {
         result.push_back({rank, buffer, n * vectors * std::int64_t{sizeof(T)}});
-        buffer += n * vectors;
+        buffer = buffer == nullptr ? nullptr : buffer + n * vectors;
       }
     return result;
   };

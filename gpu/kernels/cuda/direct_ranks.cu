@@ -4,13 +4,13 @@
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cstddef>
 #include <cstring>
 #include <exception>
 #include <map>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <unistd.h>
 
 namespace poisson::cuda {
@@ -32,6 +32,7 @@ struct Sent {
 
 /// Threads that wait look every so often whether this rank has been given up.
 constexpr int looks_between = 256;
+constexpr std::int64_t flag_stride = 32;  // numbers from a flag to the next: each has a line of memory to itself
 
 __device__ void raise_flag(unsigned* flag, unsigned turn) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(turn) : "memory");
@@ -85,9 +86,9 @@ __global__ void send_kernel(Sent const* messages, int place, unsigned turn) {
 }
 
 /// A thread for each rank that is waited for.
-__global__ void wait_kernel(int n, int const* ranks, unsigned const* flags, std::int64_t stride, unsigned turn, Patience patience) {
+__global__ void wait_kernel(int n, int const* ranks, unsigned const* flags, unsigned turn, Patience patience) {
   if (int const i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < n)
-    wait_for_flag(flags + ranks[i] * stride, turn, patience);
+    wait_for_flag(flags + ranks[i] * flag_stride, turn, patience);
 }
 
 /// A number of a rank, where others can write it.
@@ -109,8 +110,7 @@ __device__ T number_in(Slot const* slot) {
     return DoubleDouble{high, __ldcv(&slot->parts[1])};
 }
 
-constexpr int most_at_once = 32;          // numbers of a sum
-constexpr std::int64_t flag_stride = 32;  // numbers between two flags: each has a line of memory to itself
+constexpr int most_at_once = 32;  // numbers of a sum
 constexpr int threads_of_sum = 64;
 constexpr std::int64_t smallest_block = std::int64_t{16} << 20;  // bytes
 
@@ -353,8 +353,7 @@ private:
         return;
       constexpr int threads = 32;
       wait_kernel<<<n_blocks(from_.size(), threads), threads, 0, ranks_.device_.stream()>>>(
-          static_cast<int>(from_.size()), from_.data(), reinterpret_cast<unsigned const*>(area_), flag_stride, turn_,
-          ranks_.patience_);
+          static_cast<int>(from_.size()), from_.data(), reinterpret_cast<unsigned const*>(area_), turn_, ranks_.patience_);
       POISSON_CUDA_CHECK(cudaGetLastError());
     }
 
@@ -379,8 +378,8 @@ private:
   };
 
   /// Takes memory that others may write: `bytes`, which are 0. `of_place`, `first`: told to the others; the latter by rank. A new
-  /// block has at least `block_bytes`. Nothing that was enqueued before uses this memory. Collective. Throws OutOfMemoryError on
-  /// all ranks.
+  /// block has at least `block_bytes`. Nothing that was enqueued before uses this memory. Collective. Throws EnvironmentError
+  /// on all ranks.
   Shared share(std::int64_t bytes, std::int64_t of_place, std::vector<std::int64_t> const& first, std::int64_t block_bytes) {
     Told told;
     told.of_place = of_place;

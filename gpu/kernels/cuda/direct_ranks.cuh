@@ -26,9 +26,9 @@ struct RankPlace {
 };
 [[nodiscard]] RankPlace place_of(CudaContext const& device);
 
-/// Sums in `numbers` what ranks have in all[r * count + i], as Communicator::Order::of_ranks says.
-template <class T, class Load>
-__device__ T sum_of_ranks(int ranks, Load const& number_of) {
+/// The sum of number_of(rank) over the ranks, as Communicator::Order::of_ranks says.
+template <class T, class NumberOf>
+__device__ T sum_of_ranks(int ranks, NumberOf const& number_of) {
   T sum = 0;
   for (int first = 0; first < ranks; first += Communicator::ranks_of_block) {
     T of_block = number_of(first);

@@ -342,11 +342,12 @@ public:
   [[nodiscard]] std::string name() const override {
     switch (state_) {
     case State::waiting:
-      return "host memory: NCCL connects if the solve takes long";
+      return "host memory: NCCL connects if the solve takes long" +
+             (why_not_direct_.empty() ? "" : ", no direct writes: " + why_not_direct_);
     case State::connecting:
       return "host memory until " + version_ + " is connected";
     case State::connected:
-      return version_;
+      return version_ + (why_not_direct_.empty() ? "" : ", no direct writes: " + why_not_direct_);
     case State::direct:
       return "direct writes between devices";
     case State::impossible:
@@ -396,8 +397,7 @@ private:
         reason = "it shares its device with rank " + std::to_string(r);
     if (is_impossible(reason) || any_of_ranks(ranks_, is_set_to("POISSON_NCCL", "1")))
       return;
-    std::string why_not_direct;
-    devices_ = cuda::make_direct_ranks(device_, ranks_, places_, why_not_direct);
+    devices_ = cuda::make_direct_ranks(device_, ranks_, places_, why_not_direct_);
     if (devices_ != nullptr)
       state_ = State::direct;
   }
@@ -461,7 +461,7 @@ private:
   std::optional<std::chrono::steady_clock::time_point> first_vote_;
   std::unique_ptr<NcclRanks> made_;  ///< until it is connected
   std::future<void> connecting_;     ///< of made_: its end is waited for before that of made_
-  std::string version_, why_not_;
+  std::string version_, why_not_, why_not_direct_;
 };
 
 using Transports = std::map<Communicator const*, CudaTransport>;
