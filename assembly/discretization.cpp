@@ -135,8 +135,12 @@ void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spe
   layout.all_on_rim = !by_lattices;
   std::int64_t const m = (p << spec.mesh.refinements) + 1, nodes = lattices ? 24 * n_coarse * m * m * m : 0;  // coordinates
   if (by_lattices) {  // nodes, unknowns on rims, their copies and where these begin, and where places name regions materials
+    std::int64_t faces = counts.boundary_faces;  // near which nodes are kept
+    for (auto const& [id, count] : counts.inner_faces_with_id)
+      faces += 2 * count;
+    std::int64_t const n_sides = faces / (std::int64_t{layout.cells} * layout.cells);
     memory.at_once = alone ? LatticeNodes::bytes_at_once(layout) : 0;
-    memory.space += (alone ? LatticeNodes::bytes_on_rims(layout) : nodes) + 8 * layout.n_lattices * layout.rim().size() +
+    memory.space += (alone ? LatticeNodes::bytes_kept(layout, n_sides) : nodes) + 8 * layout.n_lattices * layout.rim().size() +
                     8 * (n - layout.n_inner()) + (spec.mesh.regions.empty() ? 0 : 4 * cells);
     memory.making_mesh = memory.space + memory.at_once;
     return;
@@ -489,11 +493,11 @@ Estimate CheckedProblem::estimate(AssembledInto into) const {
   return impl_->make_estimate(into);
 }
 
-std::shared_ptr<OwnPieces const> CheckedProblem::share(int rank, int ranks) {
+std::shared_ptr<OwnPieces const> CheckedProblem::share(int rank, int ranks, AssembledInto into, FillLattices const& fill) {
   if (impl_->coarse == nullptr || impl_->lattices == 0)
     return nullptr;
-  check_memory(estimate(AssembledInto::half_cds_on_host).host_bytes / ranks, "a rank's part of this problem (mesh and fields)");
-  auto found = impl_->coarse->share(element_of(impl_->spec, impl_->counts), rank, ranks);
+  check_memory(estimate(into).host_bytes / ranks, "a rank's part of this problem (mesh and fields)");
+  auto found = impl_->coarse->share(element_of(impl_->spec, impl_->counts), rank, ranks, leaves_nodes(into), fill);
   impl_->coarse.reset();
   return_freed_memory();
   if (!found)
@@ -518,6 +522,10 @@ std::vector<double> CheckedProblem::points_of_rows(std::span<std::int32_t const>
 void CheckedProblem::set_points_of_ghosts(std::int64_t n_rows, std::span<double const> coordinates) {
   if (impl_->around != nullptr)
     impl_->around->set_points(n_rows, coordinates);
+}
+
+LatticeLayout const& CheckedProblem::lattices_of_pieces() const {
+  return impl_->around->lattices->layout;
 }
 
 CheckedProblem::Places CheckedProblem::places() const {
@@ -553,11 +561,11 @@ std::set<std::string> MeshSummary::free_surfaces() const {
 }
 
 struct Discretization::Impl {
-  Impl(CheckedProblem::Impl checked, AssembledInto into, TakeLatticeNodes const& give)
+  Impl(CheckedProblem::Impl checked, AssembledInto into, FillLattices const& fill)
       : element(element_of(checked.spec, checked.counts)),
         space(checked.around       ? std::move(*checked.around)
               : checked.counts.box ? space_of_box(checked.spec.mesh, *checked.counts.box, element)
-                                   : checked.coarse->space(element, leaves_nodes(into), give)),
+                                   : checked.coarse->space(element, leaves_nodes(into), fill)),
         notes(name_and_check(space, element, checked)),
         data(checked.spec, names_in(space, checked.names)),
         has_places(checked.spec.mesh.has_places()),
@@ -731,11 +739,11 @@ PlaceCounts count_places(ProblemSpec const& spec) {
   return name_places(space, element, spec, problem.impl_->names);
 }
 
-Discretization::Discretization(CheckedProblem problem, AssembledInto into, TakeLatticeNodes const& give) {
+Discretization::Discretization(CheckedProblem problem, AssembledInto into, FillLattices const& fill) {
   if (problem.impl_->around == nullptr)
     check_memory(problem.estimate(into).host_bytes, "this problem (mesh, matrix and fields together)");
   impl_ =
-      std::make_unique<Impl>(std::move(*problem.impl_), into, give);  // which is gone, with its triangulation, when this is done
+      std::make_unique<Impl>(std::move(*problem.impl_), into, fill);  // which is gone, with its triangulation, when this is done
   return_freed_memory();
 }
 

@@ -93,7 +93,7 @@ struct HostMemory {
   std::int64_t program = 0;          ///< code and libraries, deal.II's where the mesh needs them: what the process held before
   std::int64_t making_mesh = 0;      ///< while the space is made, at most: triangulation or nodes of lattices, the space included
   std::int64_t space = 0;            ///< unknowns of cells, nodes, materials, faces of the boundary, numbering; kept to the end
-  std::int64_t at_once = 0;          ///< where nodes inside of lattices are left out: while some are made
+  std::int64_t at_once = 0;          ///< where nodes inside of lattices are left out: faces of lattices while they are made
   std::int64_t csr = 0;              ///< the matrix in CSR, without the entries that Dirichlet values empty
   std::int64_t constraints = 0;      ///< of an assembly into CSR
   std::int64_t lattice_problem = 0;  ///< the problem as gpu/elements takes it; of boxes that it assembles into half_cds nothing
@@ -133,12 +133,16 @@ public:
 
   /// Makes what one of several processes has of a mesh of lattices, without the whole mesh. A Discretization of this problem is
   /// then the part on its own pieces and the cells around, if it has any. Returns null where the mesh is none of lattices; this
-  /// problem is then of no further use (one process makes the whole, and sends parts: set_part). Errors: those of Discretization.
-  [[nodiscard]] std::shared_ptr<OwnPieces const> share(int rank, int ranks);
+  /// problem is then of no further use (one process makes the whole, and sends parts: set_part). Errors, `into` and `fill`: those of
+  /// Discretization; nodes of ghosts are those that this process makes, until they are set.
+  [[nodiscard]] std::shared_ptr<OwnPieces const> share(int rank, int ranks, AssembledInto into = AssembledInto::half_cds_on_host,
+                                                       FillLattices const& fill = {});
   /// After share, before all else: a rank places the nodes of its own unknowns, and tells others the coordinates of those that they
   /// have as ghosts, 3 each. Rows as in RankNeighbor::sent; ghosts in the order of the part.
   [[nodiscard]] std::vector<double> points_of_rows(std::span<std::int32_t const> rows) const;
   void set_points_of_ghosts(std::int64_t n_rows, std::span<double const> coordinates);
+  /// After share, of a process with pieces: the lattices that these are.
+  [[nodiscard]] LatticeLayout const& lattices_of_pieces() const;
   /// After share: what named places hold among the cells of own pieces, and where the nodes around lie.
   struct Places {
     PlaceCounts counts;
@@ -171,7 +175,7 @@ private:
 class Discretization {
 public:
   /// `give`: gets the nodes of lattices where they are left out (AssembledInto); null: nobody wants them.
-  explicit Discretization(CheckedProblem problem, AssembledInto into = AssembledInto::csr, TakeLatticeNodes const& give = {});
+  explicit Discretization(CheckedProblem problem, AssembledInto into = AssembledInto::csr, FillLattices const& fill = {});
   explicit Discretization(ProblemSpec spec, AssembledInto into = AssembledInto::csr);
   /// The part on these cells of a mesh that is no box; see Space. A part does not tell whether the problem is pure Neumann.
   Discretization(Discretization const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns);

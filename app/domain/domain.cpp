@@ -10,6 +10,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/core/row_map.hpp"
+#include "gpu/elements/lattice_nodes.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -198,50 +199,26 @@ void exchange_dirichlet_values(Domain& mesh, Team& team) {
   mesh.around->set_dirichlet_on_rims(given);
 }
 
-/// One rank has the whole mesh.
-/// Brings nodes of lattices into the device's memory as they are made. Without memory for them they are made again later.
-class NodesOnDevice {
-public:
-  NodesOnDevice(ContextProvider const& device, Array<double>& nodes) : device_(device), nodes_(nodes) {}
-  void take(LatticeLayout const& lattices, std::int64_t first, HostVector<double> const& made) {
-    if (failed_)
-      return;
-    std::int64_t const m = lattices.nodes(), of_lattice = 3 * m * m * m;
-    n_taken_ = first + std::ssize(made) / of_lattice;
-    n_lattices_ = lattices.n_lattices;
+/// Makes nodes of lattices in the device's memory, which keeps them. Without memory for them they are made here, and again later.
+FillLattices fill_on(ContextProvider const& device, Array<double>& nodes) {
+  if (!device)
+    return {};
+  return [&](LatticesToFill const& lattices, std::span<double> of_sides) {
     try {
-      if (first == 0)
-        nodes_ = Array<double>(device_(), lattices.n_lattices * of_lattice);
-      device_().upload(nodes_.data() + first * of_lattice, made.data(), std::ssize(made) * std::int64_t{sizeof(double)});
+      nodes = make_lattice_nodes(device(), lattices, of_sides);
+      return true;
     } catch (OutOfMemoryError const&) {
-      failed_ = true;
-      nodes_ = {};
+      return false;
     }
-  }
+  };
+}
 
-  /// To be called at the end: a mesh that could not be made in this way to its end has been made in another one.
-  void keep_if_complete() {
-    if (n_taken_ < n_lattices_)
-      nodes_ = {};
-  }
-
-private:
-  ContextProvider const& device_;
-  Array<double>& nodes_;
-  std::int64_t n_taken_ = 0, n_lattices_ = 0;
-  bool failed_ = false;
-};
-
+/// One rank has the whole mesh.
 Domain whole_mesh(RunConfig const& config, Forecaster const& forecast, ContextProvider const& device) {
   Domain mesh;
   assembly::CheckedProblem problem(problem_of(config));
   assembly::AssembledInto const into = forecast(problem);
-  NodesOnDevice nodes(device, mesh.nodes);
-  assembly::TakeLatticeNodes give;
-  if (device)
-    give = [&](auto const&... of_lattices) { nodes.take(of_lattices...); };
-  mesh.around = std::make_shared<assembly::Discretization>(std::move(problem), into, give);
-  nodes.keep_if_complete();
+  mesh.around = std::make_shared<assembly::Discretization>(std::move(problem), into, fill_on(device, mesh.nodes));
   mesh.own = mesh.around;
   mesh.whole = mesh.own->summary();
   mesh.n_rows = mesh.whole.dofs;
@@ -362,14 +339,15 @@ void make_parts(Domain& mesh, Team& team, assembly::ProblemSpec const& spec, std
 }
 
 /// Every rank makes the lattices, or pieces of lattices, that it needs. None: the mesh is not one of lattices.
-std::optional<Domain> mesh_of_lattices(RunConfig const& config, Team& team, Forecaster const& forecast) {
+std::optional<Domain> mesh_of_lattices(RunConfig const& config, Team& team, Forecaster const& forecast,
+                                       ContextProvider const& device) {
   Domain mesh;
   std::optional<assembly::CheckedProblem> problem;
   team.together([&] {
     problem.emplace(problem_of(config));
-    static_cast<void>(forecast(*problem));
+    assembly::AssembledInto const into = forecast(*problem);
     mesh.whole = problem->mesh();
-    mesh.pieces = problem->share(team.rank(), team.size());
+    mesh.pieces = problem->share(team.rank(), team.size(), into, fill_on(device, mesh.nodes));
   });
   if (any_of_ranks(team.communicator(), mesh.pieces == nullptr))
     return std::nullopt;
@@ -379,7 +357,12 @@ std::optional<Domain> mesh_of_lattices(RunConfig const& config, Team& team, Fore
   RankLists<double> points;
   for (RankNeighbor const& neighbor : pieces.neighbors)
     points[neighbor.rank] = problem->points_of_rows(neighbor.sent);
-  problem->set_points_of_ghosts(pieces.n_rows, swap_lists(team.communicator(), points).joined());  // of ghosts, by their rank
+  std::vector<double> const of_ghosts = swap_lists(team.communicator(), points).joined();  // by their rank
+  team.together([&] {
+    problem->set_points_of_ghosts(pieces.n_rows, of_ghosts);
+    if (mesh.nodes.size() > 0)
+      place_lattice_nodes(device(), problem->lattices_of_pieces(), pieces.n_rows, of_ghosts, mesh.nodes);
+  });
   bool const has_own = !pieces.own.empty();
   assembly::ProblemSpec const& spec = config.problem;
   if (spec.mesh.has_places())
@@ -475,10 +458,10 @@ RunConfig with_drawn_mesh(RunConfig config, Team& team) {
   return config;
 }
 
-Domain mesh_of_parts(RunConfig const& config, Team& team, Forecaster const& forecast) {
+Domain mesh_of_parts(RunConfig const& config, Team& team, Forecaster const& forecast, ContextProvider const& device) {
   if (config.problem.mesh.refinements >= assembly::Space::fewest_refinements_of_lattices) {
     bool const drawn = assembly::is_drawing(config.problem.mesh);
-    if (std::optional<Domain> mesh = mesh_of_lattices(drawn ? with_drawn_mesh(config, team) : config, team, forecast))
+    if (std::optional<Domain> mesh = mesh_of_lattices(drawn ? with_drawn_mesh(config, team) : config, team, forecast, device))
       return std::move(*mesh);
   }
   return mesh_in_parts(config, team, forecast);
@@ -626,7 +609,7 @@ Domain make_domain(RunConfig const& config, Team& team, Forecaster const& foreca
     throw InputError("problem.mesh.adaptive", "several ranks take no part in meshes that are refined locally; leave it out here");
   if (config.is_box())
     return mesh_of_box(config, team, forecast);
-  Domain mesh = mesh_of_parts(config, team, forecast);
+  Domain mesh = mesh_of_parts(config, team, forecast, device);
   if (mesh.whole.periodic)
     tie_unknowns(mesh, team);
   return_freed_memory();

@@ -7,6 +7,7 @@
 #include "app/results/output.hpp"
 #include "assembly/mesh/box_partition.hpp"
 #include "assembly/mesh/counts.hpp"
+#include "assembly/space/lattice_nodes.hpp"
 #include "assembly/system/lattice_problem.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/elements/box_system.hpp"
@@ -199,13 +200,19 @@ LargestPart part_by_metis(assembly::Estimate const& whole, RunConfig const& conf
 
   double const per_cell = 4 * std::pow(p + 1, 3) + 4;
   if (has_lattices) {
-    // The nodes of own pieces; once for them and once with the cells around tables of their rims. The layer of cells around.
+    // The nodes of own pieces, or of their sides on the boundary and at cuts; once for them and once with the cells around tables
+    // of their rims. The layer of cells around.
     LatticeLayout const pieces = own_pieces(config, whole.mesh, ranks, part.around);
     std::int64_t const m = pieces.nodes(), on_rims = pieces.n_unknowns - pieces.n_inner();
     std::int64_t const tables = 8 * pieces.n_lattices * pieces.rim().size() + 8 * on_rims;
-    part.space = 24 * pieces.n_lattices * m * m * m + 2 * tables + rounded(per_cell * area / 2) + 2 * 24 * part.ghosts;
+    std::int64_t const n_sides =
+        (part.boundary_faces + rounded(area / 2)) / (std::int64_t{pieces.cells} * pieces.cells) + 1,
+                       nodes = plan.leaves_nodes ? assembly::LatticeNodes::bytes_kept(pieces, n_sides)
+                                                 : 24 * pieces.n_lattices * m * m * m;
+    part.space = nodes + 2 * tables + rounded(per_cell * area / 2) + 2 * 24 * part.ghosts;
     // What is found in the cells on both sides of cuts.
-    part.making_mesh = part.space + rounded(8 * std::pow(p + 1, 3) * area);
+    part.making_mesh = part.space + std::max(rounded(8 * std::pow(p + 1, 3) * area),
+                                             plan.leaves_nodes ? assembly::LatticeNodes::bytes_at_once(pieces) : 0);
   } else {
     // A part has the unknowns of its cells, nodes and materials in arrays, once for the cells around and once for its own; numbers
     // in the whole. While it is made: the unknowns of all its cells twice, as lists.
@@ -375,21 +382,24 @@ std::int64_t bytes_of_questions(RunConfig const& config, LargestPart const& part
   return 24 * part.around + tables;
 }
 
-/// Whether nobody asks the host where nodes inside of lattices are: a device solves on one rank, and from its solution no file is
-/// made. Small meshes keep theirs.
+/// Whether nobody asks the host where nodes inside of lattices are: devices solve, and from their solution no file is made. Small
+/// meshes keep theirs.
 bool leaves_nodes(RunConfig const& config, AssemblyPlan const& plan, assembly::Estimate const& whole) {
   constexpr std::int64_t fewest_bytes = std::int64_t{1} << 26, fewest_of_side = 33;
-  std::int64_t const m = whole.layout.nodes();
+  if (plan.backend != Backend::cuda || plan.route != Route::lattices)
+    return false;
+  int const ranks = plan.division.ranks;
+  LatticeLayout const layout = ranks == 1 ? whole.layout : own_pieces(config, whole.mesh, ranks, 0);
+  std::int64_t const m = layout.nodes();
   assembly::ProblemSpec const& problem = config.problem;
   bool const is_anchored = std::ranges::any_of(problem.boundary, [](assembly::BoundaryCondition const& condition) {
     return condition.type == assembly::BoundaryType::dirichlet || condition.type == assembly::BoundaryType::robin;
   });
-  return plan.backend == Backend::cuda && plan.route == Route::lattices && plan.division.ranks == 1 && m >= fewest_of_side &&
-         24 * whole.layout.n_lattices * m * m * m >= fewest_bytes && is_anchored && whole.varying_fields == 0 && !problem.exact &&
-         !problem.source_total && problem.point_sources.empty() && problem.line_sources.empty() && !problem.mesh.has_places() &&
+  return m >= fewest_of_side && 24 * layout.n_lattices * m * m * m >= fewest_bytes && is_anchored && whole.varying_fields == 0 &&
+         !problem.exact && !problem.source_total && problem.point_sources.empty() && problem.line_sources.empty() && !problem.mesh.has_places() &&
          !whole.mesh.periodic && config.analysis.empty() && config.solver.initial == InitialGuess::zero &&
          config.output.probes.empty() && config.output.quantities.empty() && !asks_host_about(config, whole.mesh, plan) &&
-         Outputs(config, 1).names().empty();
+         Outputs(config, ranks).names().empty();
 }
 
 /// What half_cds or matrix_free takes on lattices. Only the sizes of the layout are read.
@@ -400,7 +410,7 @@ MatrixMemory of_lattices(RunConfig const& config, Format format, LargestPart con
   std::int64_t const k_of_cell = k_of_cell_of(config, part);
   MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format, k_of_cell),
                                     LatticeSystem::kept_bytes(layout, format, k_of_cell) + kept_coordinates(part, plan),
-                                    assembly::lattice_problem_bytes(layout, shares) + part.whole.memory.at_once, backend);
+                                    assembly::lattice_problem_bytes(layout, shares), backend);
   // Element vectors in double-double.
   std::int64_t const n1 = layout.order + 1, cells = layout.cells;
   if (backend == Backend::cpu && format == Format::matrix_free)
@@ -440,8 +450,7 @@ ExpectedOrderOne order_one_of_lattices(LargestPart const& part, Backend backend,
   // The problem in both orders, the tables once more; what the elements keep of it is gone with them.
   bool const shares = !fine.all_on_rim;
   result.host = assembly::lattice_problem_bytes(fine, shares) +
-                assembly::lattice_problem_bytes(fine, part.whole.memory.at_once > 0) / (p * p * p) + 2 * result.tables +
-                part.whole.memory.at_once;
+                assembly::lattice_problem_bytes(fine, part.whole.memory.at_once > 0) / (p * p * p) + 2 * result.tables;
   if (!fine.all_on_rim) {
     result.nodes = coarse.n_lattices * m * m * m;
     result.backend = LatticeSystem::peak_bytes(coarse, part.whole.varying_fields, backend, Format::half_cds);
@@ -532,10 +541,10 @@ std::int64_t bytes_of_fluxes(RunConfig const& config, LargestPart const& part, A
     std::int64_t const p = config.problem.order;
     return 8 * (p + 1) * p * p * largest;
   }
-  // For every node of every face 40 bytes, in vectors that grow. Of a whole mesh marks of unknowns, and the cells at the boundary
-  // with theirs; of a part places of all unknowns.
+  // For every node of every face 40 bytes, in vectors that grow. Of lattices and a whole mesh marks of unknowns, and the cells at
+  // the boundary with theirs; of other parts places of all unknowns.
   std::int64_t const p = config.problem.order, p1 = p + 1, of_face = 50 * p1 * p1;
-  if (part.is_whole)
+  if (part.is_whole || plan.route == Route::lattices)
     return part.around / 8 + (of_face + 4 * p1 * p1 * p1 + 40 * p1 * p * p) * part.boundary_faces;
   return 4 * part.around + of_face * part.boundary_faces;
 }
@@ -651,9 +660,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   std::int64_t const outputs = Outputs(config, plan.division.ranks).bytes(sizes);
   std::int64_t const u = stays && has_formulas ? 0 : 8 * n;
   std::int64_t const u_of_outputs = !config.analysis.empty() ? 8 * n : in_pages ? PagedField::bytes(n) : 8 * n;
-  // Where an extreme lies inside a lattice, that lattice is made again.
-  std::int64_t const questions =
-      std::max(bytes_of_questions(config, part, plan) + bytes_of_fluxes(config, part, plan), part.whole.memory.at_once);
+  std::int64_t const questions = bytes_of_questions(config, part, plan) + bytes_of_fluxes(config, part, plan);
   add("verify", kept + u + std::max((stays ? 0 : vectors * 8 * n) + matrix.host_verify, questions));
   if (config.effective.has_periodic())  // of two more problems the coordinate and b; u of the first
     add("analysis", kept + solver.host + (cpu ? solver.column : 0) + 5 * 8 * n);

@@ -276,10 +276,10 @@ void System::assemble_own_lattices(Context& context) {
     lattices->neighbors = mesh_.neighbors;
     anchored_ = !problem.pure_neumann;
     problem.pure_neumann = false;  // what the whole is shows later
-    require_memory_for(context, LatticeSystem::peak_bytes(problem, context.backend(), format));
+    require_memory_for(context, LatticeSystem::peak_bytes(problem, context.backend(), format) - mesh_.nodes.bytes());
     try {
       // As on one rank a device keeps the coordinates.
-      LatticeSystem system(context, problem, format, has_pieces && context.backend() == Backend::cuda);
+      LatticeSystem system(context, problem, format, has_pieces && context.backend() == Backend::cuda, std::move(mesh_.nodes));
       coordinates_ = system.take_coordinates();
       source_ = system.source();
       largest_of_lines_ = system.take_largest_source_of_lines();

@@ -43,7 +43,7 @@ public:
   [[nodiscard]] MeshCounts const& counts() const override { return counts_; }
   [[nodiscard]] bool has_lattices() const override { return has_lattices_; }
   [[nodiscard]] bool can_leave_nodes() const override { return can_leave_nodes_; }
-  [[nodiscard]] Space space(ReferenceElement const& element, bool leave_nodes, TakeLatticeNodes const& give) override {
+  [[nodiscard]] Space space(ReferenceElement const& element, bool leave_nodes, FillLattices const& fill) override {
     try {
       if (spec_.local != nullptr) {
         Space space(*mesh_, element);
@@ -52,7 +52,7 @@ public:
         return space;
       }
       if (leave_nodes && can_leave_nodes_ && counts_.shape_order <= element.order)
-        if (auto found = without_nodes(element, give))
+        if (auto found = without_nodes(element, fill))
           return std::move(*found);
       if (spec_.refinements > 0 || mesh_->curved_cells) {
         LatticeMesh lattices(*mesh_, spec_.refinements, element.nodes);
@@ -73,11 +73,12 @@ public:
     }
   }
 
-  [[nodiscard]] std::optional<ShareOfLattices> share(ReferenceElement const& element, int rank, int ranks) override {
+  [[nodiscard]] std::optional<ShareOfLattices> share(ReferenceElement const& element, int rank, int ranks, bool leave_nodes,
+                                                     FillLattices const& fill) override {
     if (spec_.refinements < Space::fewest_refinements_of_lattices || counts_.shape_order > element.order)
       return std::nullopt;
     try {
-      return share_of_lattices(*mesh_, spec_.refinements, element, rank, ranks);
+      return share_of_lattices(*mesh_, spec_.refinements, element, rank, ranks, leave_nodes && can_leave_nodes_, fill);
     } catch (dealii::ExceptionBase const&) {
       return std::nullopt;
     }
@@ -85,22 +86,15 @@ public:
 
 private:
   /// Nothing where deal.II cannot place some nodes.
-  [[nodiscard]] std::optional<Space> without_nodes(ReferenceElement const& element, TakeLatticeNodes const& give) const {
+  [[nodiscard]] std::optional<Space> without_nodes(ReferenceElement const& element, FillLattices const& fill) const {
     auto const topology = std::make_shared<LatticeTopology const>(*mesh_);
-    LatticeMesh lattices(*mesh_, topology, spec_.refinements, element.nodes, {});
-    if (!lattices.obstacle.empty())
+    LatticeMesh const shape(*mesh_, topology, spec_.refinements, element.nodes, {});
+    if (!shape.obstacle.empty())
       return std::nullopt;
-    auto const make = [mesh = mesh_, topology, refinements = spec_.refinements,
-                       nodes = element.nodes](std::int64_t first, std::int64_t count, HostVector<double> room) {
-      std::vector<std::int32_t> of(static_cast<std::size_t>(count));
-      std::iota(of.begin(), of.end(), static_cast<std::int32_t>(first));
-      LatticeMesh made(*mesh, topology, refinements, nodes, of, std::move(room));
-      if (!made.obstacle.empty())
-        throw InputError("problem.mesh", made.obstacle);
-      return made.take_points();
-    };
+    std::vector<std::int32_t> all(static_cast<std::size_t>(topology->n_lattices()));
+    std::iota(all.begin(), all.end(), 0);
     try {
-      return Space(std::move(lattices), element, nullptr, make, give);
+      return Space(shape, element, nullptr, maker_of_faces(*mesh_, shape, element.nodes, all), fill);
     } catch (InputError const&) {
       return std::nullopt;
     }

@@ -120,7 +120,7 @@ public:
   }
 
   /// Null where deal.II cannot place the nodes.
-  std::optional<ShareOfLattices> make() {
+  std::optional<ShareOfLattices> make(bool leave_nodes, FillLattices const& fill) {
     if (!pieces_->topology->obstacle.empty())
       return std::nullopt;
     own_ = std::make_shared<OwnPieces>();
@@ -140,10 +140,10 @@ public:
     ShareOfLattices share;
     if (own_->n_cells() > 0) {
       SpaceOfPieces space;
-      if (!make_nodes(space))
+      layout_.n_unknowns = own_->n_unknowns();
+      if (!(leave_nodes ? leave_out_nodes(space, fill) : make_nodes(space)))
         return std::nullopt;
       fill_cells(space);
-      layout_.n_unknowns = own_->n_unknowns();
       space.layout = std::move(layout_);
       share.around = std::make_shared<Space>(element_, std::move(space));
     }
@@ -443,15 +443,31 @@ private:
     if (!made.obstacle.empty())
       return false;
     space.isoparametric = made.isoparametric;
-    space.nodes = made.take_points();
+    HostVector<double> nodes = made.take_points();
     std::int64_t const size = pieces_->m * pieces_->m * pieces_->m;
     for_parts([&](std::size_t k, Part const& part) {
       for (std::size_t other = 1; part.first >= 0 && other < part.here.size(); ++other)
         for (std::int64_t i = 0; i < std::ssize(kinds_[k].places); ++i)
           for (std::int64_t d = 0; d < 3; ++d)
-            space.nodes[(3 * part.here[other].lattice + d) * size + node_here(k, part.here[other], i)] =
-                space.nodes[(3 * part.here[0].lattice + d) * size + node_here(k, part.here[0], i)];
+            nodes[(3 * part.here[other].lattice + d) * size + node_here(k, part.here[other], i)] =
+                nodes[(3 * part.here[0].lattice + d) * size + node_here(k, part.here[0], i)];
     });
+    space.nodes = std::make_shared<LatticeNodes>(std::move(nodes), pieces_->m, element_.order);
+    return true;
+  }
+
+  /// The same without the nodes inside of pieces.
+  bool leave_out_nodes(SpaceOfPieces& space, FillLattices const& fill) const {
+    LatticeMesh const shape(mesh_, pieces_->topology, left_, element_.nodes, {});
+    if (!shape.obstacle.empty())
+      return false;
+    space.isoparametric = shape.isoparametric;
+    try {
+      space.nodes = std::make_shared<LatticeNodes>(layout_, element_.nodes, maker_of_faces(mesh_, shape, element_.nodes, own_->own),
+                                                   pieces_->topology->outer_sides(own_->own, pieces_->rank_of), fill);
+    } catch (InputError const&) {
+      return false;
+    }
     return true;
   }
 
@@ -524,14 +540,14 @@ private:
 
 }  // namespace
 
-std::optional<ShareOfLattices> share_of_lattices(Mesh& mesh, int refinements, ReferenceElement const& element, int rank,
-                                                 int ranks) {
+std::optional<ShareOfLattices> share_of_lattices(Mesh& mesh, int refinements, ReferenceElement const& element, int rank, int ranks,
+                                                 bool leave_nodes, FillLattices const& fill) {
   if (!mesh.inner_faces.empty())  // whose faces the pieces do not have
     return std::nullopt;
   auto whole = std::make_shared<LatticeTopology const>(mesh);
   if (!whole->obstacle.empty() || !are_connected(*whole))
     return std::nullopt;
-  return Share(mesh, std::move(whole), refinements, element, rank, ranks).make();
+  return Share(mesh, std::move(whole), refinements, element, rank, ranks).make(leave_nodes, fill);
 }
 
 }  // namespace poisson::assembly

@@ -2,7 +2,7 @@
 
 #include "assembly/mesh/counts.hpp"
 #include "gpu/core/host_vector.hpp"
-#include "gpu/core/lattice_layout.hpp"
+#include "gpu/core/lattice_interior.hpp"
 #include "gpu/core/vtk_readers.hpp"
 
 #include <cstdint>
@@ -18,10 +18,9 @@ class Space;
 struct ShareOfLattices;
 struct ReferenceElement;
 
-/// Gets the coordinates of all nodes of some lattices of elements, [(3 lattice + direction) m^3 + node], as they are made: from
-/// lattice `first` on, in order. `lattices`: the layout of all.
-using TakeLatticeNodes =
-    std::function<void(LatticeLayout const& lattices, std::int64_t first, HostVector<double> const& coordinates)>;
+/// Makes the nodes on the six faces of `count` lattices from `first` on: [((6 lattice + face) 3 + direction) m^2 + node], the lower
+/// direction along the face fastest. `room`: any vector, whose memory it takes if that suffices: fresh memory costs time.
+using MakeLatticeFaces = std::function<HostVector<double>(std::int64_t first, std::int64_t count, HostVector<double> room)>;
 
 /// The mesh of a generator or a file before its refinements. Behind this class is all that needs deal.II.
 class CoarseMesh {
@@ -40,12 +39,13 @@ public:
   /// The space on the mesh after the refinements of the specification: by lattices where they are possible, by a refined
   /// triangulation elsewhere. It may change the mesh, and is called once. Errors: InputError where deal.II cannot place the nodes;
   /// EnvironmentError when the triangulation will not fit in memory; Interrupted.
-  /// `leave_nodes`: those inside of lattices, where that is possible (LatticeNodes); then `give` gets all of them, unless it is
-  /// null.
-  [[nodiscard]] virtual Space space(ReferenceElement const& element, bool leave_nodes, TakeLatticeNodes const& give) = 0;
+  /// `leave_nodes`: those inside of lattices, where that is possible (LatticeNodes); then `fill` makes them, unless it is null.
+  [[nodiscard]] virtual Space space(ReferenceElement const& element, bool leave_nodes, FillLattices const& fill) = 0;
   /// Makes what one rank of several has of lattices, without the whole space; it is called in place of `space`. Returns nothing
-  /// where that is not possible with this mesh on this rank; the mesh must then be opened anew. Errors: those of `space`.
-  [[nodiscard]] virtual std::optional<ShareOfLattices> share(ReferenceElement const& element, int rank, int ranks) = 0;
+  /// where that is not possible with this mesh on this rank; the mesh must then be opened anew. Errors, `leave_nodes` and `fill`:
+  /// those of `space`.
+  [[nodiscard]] virtual std::optional<ShareOfLattices> share(ReferenceElement const& element, int rank, int ranks,
+                                                             bool leave_nodes, FillLattices const& fill) = 0;
 };
 
 /// The counts after the refinements of its specification.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/mesh/lattice_topology.hpp"
 #include "gpu/core/host_vector.hpp"
 
@@ -30,11 +31,11 @@ public:
   LatticeMesh(Mesh const& coarse, int refinements, std::vector<double> const& nodes);
   /// The nodes of these lattices only, ascending; coordinates(i, d) are then those of lattice of[i]. Copies of a node in several
   /// lattices agree up to rounding; the first of all lattices that have it (LatticeTopology::first_copy) tells its place.
-  /// `room`: see MakeLatticeNodes.
   LatticeMesh(Mesh const& coarse, std::shared_ptr<LatticeTopology const> topology, int refinements,
-              std::vector<double> const& nodes, std::vector<std::int32_t> const& of, HostVector<double> room = {});
+              std::vector<double> const& nodes, std::vector<std::int32_t> const& of);
 
-  /// Whether nodes inside of lattices cost little: all cells are flat inside, and no lattice meets itself.
+  /// Whether nodes inside of lattices follow from those on rims (gpu/core/lattice_interior.hpp): all cells are flat inside, and no
+  /// lattice meets itself.
   [[nodiscard]] static bool is_made_easily(Mesh const& coarse, LatticeTopology const& topology);
 
   std::string obstacle;  ///< why the caller must refine the triangulation instead
@@ -58,5 +59,11 @@ private:
 
   HostVector<double> points_;  ///< (lattice, direction, node)
 };
+
+/// Makes the nodes on the faces of some lattices of a mesh that is made easily. `shape`: without obstacle; its nodes are not read.
+/// `of`: numbers of lattices, ascending; `first` and `count` are places in this list. All outlive the result, which throws
+/// InputError where deal.II cannot place a node.
+[[nodiscard]] MakeLatticeFaces maker_of_faces(Mesh const& coarse, LatticeMesh const& shape, std::vector<double> const& nodes,
+                                              std::vector<std::int32_t> const& of);
 
 }  // namespace poisson::assembly

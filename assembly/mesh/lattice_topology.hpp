@@ -99,6 +99,12 @@ struct LatticeTopology {
 
   [[nodiscard]] std::int32_t n_lattices() const { return static_cast<std::int32_t>(lattices.size()); }
 
+  /// The sides of lattices, as [6 i + face] for lattice of[i], near which nodes are asked for: those on the boundary, on surfaces
+  /// inside, and between lattices of several ranks; and of lattices that only have an edge or a vertex there, one beside it.
+  /// `rank_of`: by lattice; all of `of` are one rank's. Empty: there is one.
+  [[nodiscard]] std::vector<std::uint8_t> outer_sides(std::vector<std::int32_t> const& of,
+                                                      std::vector<std::int32_t> const& rank_of = {}) const;
+
   /// Local nodes (lexicographic, x fastest, of m x m x m) of a part of a lattice: that at (u, v) of the face's own coordinates, at
   /// t in the edge's own direction, or of a vertex.
   [[nodiscard]] std::int64_t face_node(LatticePart face, std::int64_t u, std::int64_t v, std::int64_t m) const {

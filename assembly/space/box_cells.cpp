@@ -117,10 +117,11 @@ public:
   [[nodiscard]] MeshCounts const& counts() const override { return counts_; }
   [[nodiscard]] bool has_lattices() const override { return false; }
   [[nodiscard]] bool can_leave_nodes() const override { return false; }
-  [[nodiscard]] Space space(ReferenceElement const& element, bool /*leave_nodes*/, TakeLatticeNodes const& /*give*/) override {
+  [[nodiscard]] Space space(ReferenceElement const& element, bool /*leave_nodes*/, FillLattices const& /*fill*/) override {
     return {std::move(cells_), element};
   }
-  [[nodiscard]] std::optional<ShareOfLattices> share(ReferenceElement const& /*element*/, int /*rank*/, int /*ranks*/) override {
+  [[nodiscard]] std::optional<ShareOfLattices> share(ReferenceElement const& /*element*/, int /*rank*/, int /*ranks*/,
+                                                     bool /*leave_nodes*/, FillLattices const& /*fill*/) override {
     return std::nullopt;
   }
 

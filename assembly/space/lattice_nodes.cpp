@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,14 +13,21 @@ namespace poisson::assembly {
 
 namespace {
 
-/// Bytes of the lattices that are made at once: enough work for all threads.
+/// Bytes of the lattices, or faces of lattices, that are made at once: enough work for all threads.
 constexpr std::int64_t most_at_once = std::int64_t{1} << 25;
 
-/// For so many nodes inside a lattice is made each time; for more all of them are.
+/// For so many nodes inside a lattice is filled each time; for more all of them are.
 constexpr int few_points = 8;
 
 std::int64_t bytes_of_lattice(LatticeLayout const& layout) {
   return 24 * layout.nodes() * layout.nodes() * layout.nodes();
+}
+std::int64_t bytes_of_faces(LatticeLayout const& layout) {
+  return 6 * 24 * layout.nodes() * layout.nodes();
+}
+/// How many lattices are made at once, of so many bytes each.
+std::int64_t at_once(LatticeLayout const& layout, std::int64_t bytes) {
+  return std::clamp<std::int64_t>(most_at_once / bytes, 1, std::max<std::int64_t>(layout.n_lattices, 1));
 }
 
 /// Runs body(i) for i < n, in parts.
@@ -33,96 +41,105 @@ void for_each(std::int64_t n, Body const& body) {
   });
 }
 
+/// One of the faces of a lattice on which a node on its rim is, and where: [face m^2 + place], the lower of the other directions
+/// fastest.
+std::pair<std::int64_t, std::int64_t> place_on_face(LatticeRim::Node const& node, std::int64_t m) {
+  std::array<std::int64_t, 3> const at{node.i, node.j, node.k};
+  std::size_t d = 2;
+  while (at[d] != 0 && at[d] != m - 1)
+    --d;
+  return {2 * static_cast<std::int64_t>(d) + (at[d] == 0 ? 0 : 1), at[d == 2 ? 1 : 2] * m + at[d == 0 ? 1 : 0]};
+}
+
 }  // namespace
 
-std::int64_t LatticeNodes::lattices_at_once(LatticeLayout const& layout) {
-  return std::clamp<std::int64_t>(most_at_once / bytes_of_lattice(layout), 1, std::max<std::int64_t>(layout.n_lattices, 1));
-}
-
 std::int64_t LatticeNodes::bytes_at_once(LatticeLayout const& layout) {
-  return lattices_at_once(layout) * bytes_of_lattice(layout);
+  return at_once(layout, bytes_of_faces(layout)) * bytes_of_faces(layout);
 }
 
-std::int64_t LatticeNodes::bytes_on_rims(LatticeLayout const& layout) {
+std::int64_t LatticeNodes::bytes_kept(LatticeLayout const& layout, std::int64_t n_sides) {
   std::int64_t const m = layout.nodes();
-  return layout.n_lattices * (6 * 24 * (layout.order + 1) * m * m + 4 * layout.rim().size()) +
+  return n_sides * 24 * (layout.order + 1) * m * m + layout.n_lattices * 4 * layout.rim().size() +
          24 * (layout.n_unknowns - layout.n_inner());
 }
 
-LatticeNodes::LatticeNodes(LatticeLayout const& layout, MakeLatticeNodes make, TakeLatticeNodes const& give)
-    : make_(std::move(make)),
-      n_lattices_(layout.n_lattices),
-      m_(layout.nodes()),
-      cells_(layout.cells),
-      n_inner_(layout.n_inner()),
-      at_once_(lattices_at_once(layout)),
+LatticeNodes::LatticeNodes(LatticeLayout const& layout, std::vector<double> parameters, MakeLatticeFaces const& make,
+                           std::vector<std::uint8_t> const& is_kept, FillLattices const& fill)
+    : m_(layout.nodes()),
       order_(layout.order),
-      rim_unknowns_(layout.rim_unknowns),
+      parameters_(std::move(parameters)),
       on_rims_(static_cast<std::size_t>(3 * (layout.n_unknowns - layout.n_inner()))),
-      sides_(static_cast<std::size_t>(n_lattices_ * 6 * 3 * of_side())) {
-  assert(layout.cells >= 2 && !layout.all_on_rim);
+      side_number_(is_kept.size(), -1) {
+  assert(layout.cells >= 2 && !layout.all_on_rim && std::ssize(is_kept) == 6 * layout.n_lattices);
+  shape_.n_lattices = layout.n_lattices;
+  shape_.n_unknowns = layout.n_unknowns;
+  shape_.order = layout.order;
+  shape_.cells = layout.cells;
+  shape_.rim_unknowns = layout.rim_unknowns;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   extremes_ = {{infinity, infinity, infinity}, {-infinity, -infinity, -infinity}};
-  HostVector<double> made;
-  for (std::int64_t first = 0; first < n_lattices_; first += at_once_) {
-    made = make_(first, std::min(at_once_, n_lattices_ - first), std::move(made));
-    take(layout, first, made);
-    if (give)
-      give(layout, first, made);
+  HostVector<double> faces;
+  std::int64_t const n = at_once(layout, bytes_of_faces(layout));
+  for (std::int64_t first = 0; first < layout.n_lattices; first += n) {
+    faces = make(first, std::min(n, layout.n_lattices - first), std::move(faces));
+    take_faces(layout, first, faces);
   }
+  for (std::size_t i = 0; i < is_kept.size(); ++i)
+    if (is_kept[i] != 0) {
+      side_number_[i] = static_cast<std::int32_t>(sides_kept_.size());
+      sides_kept_.push_back(static_cast<std::int32_t>(i));
+    }
+  sides_.resize(static_cast<std::size_t>(std::ssize(sides_kept_) * 3 * of_side()));
+  if (!fill || !fill({shape_, parameters_, on_rims_, sides_kept_}, sides_))
+    fill_sides(layout);
 }
 
-void LatticeNodes::take(LatticeLayout const& layout, std::int64_t first, HostVector<double>& made) {
+void LatticeNodes::take_faces(LatticeLayout const& layout, std::int64_t first, HostVector<double> const& faces) {
   LatticeRim const rim{m_};
-  std::int64_t const size = m_ * m_ * m_, count = std::ssize(made) / of_lattice(), rims = rim.size();
+  std::int64_t const size = m_ * m_, rims = rim.size(), n_inner = layout.n_inner();
   // First copies of nodes are in these lattices, or in some before.
-  for_each(count * rims, [&](std::int64_t i) {
+  for_each(std::ssize(faces) / (18 * size) * rims, [&](std::int64_t i) {
     std::int64_t const place = first * rims + i;
-    auto const unknown = static_cast<std::size_t>(layout.rim_unknowns[static_cast<std::size_t>(place)] - n_inner_);
+    auto const unknown = static_cast<std::size_t>(layout.rim_unknowns[static_cast<std::size_t>(place)] - n_inner);
     if (layout.copies[static_cast<std::size_t>(layout.copy_offsets[unknown])] != place)
       return;
-    LatticeRim::Node const at = rim.node(i % rims);
+    auto const [face, at] = place_on_face(rim.node(i % rims), m_);
     for (std::int64_t d = 0; d < 3; ++d)
       on_rims_[3 * unknown + static_cast<std::size_t>(d)] =
-          made[static_cast<std::size_t>((3 * (i / rims) + d) * size + (at.k * m_ + at.j) * m_ + at.i)];
+          faces[static_cast<std::size_t>(((6 * (i / rims) + face) * 3 + d) * size + at)];
   });
-  put_rims(first, made);
-  // Lines in x of the sides.
-  std::int64_t const layers = order_ + 1;
-  parallel_for(count * 18, [&](std::int64_t i) {
-    std::int64_t const lattice = i / 18, face = i % 18 / 3, d = i % 3, along = face / 2;
-    std::array<std::int64_t, 3> begin{0, 0, 0}, n{m_, m_, m_};
-    n[static_cast<std::size_t>(along)] = layers;
-    begin[static_cast<std::size_t>(along)] = face % 2 == 0 ? 0 : m_ - layers;
-    double const* const from = made.data() + (3 * lattice + d) * size;
-    double* to = sides_.data() + (((first + lattice) * 6 + face) * 3 + d) * of_side();
-    for (std::int64_t z = begin[2]; z < begin[2] + n[2]; ++z)
-      for (std::int64_t y = begin[1]; y < begin[1] + n[1]; ++y, to += n[0])
-        std::copy_n(from + (z * m_ + y) * m_ + begin[0], n[0], to);
+  std::vector<std::pair<double, double>> found(static_cast<std::size_t>(std::ssize(faces) / size));
+  parallel_for(std::ssize(found), [&](std::int64_t i) {
+    auto const [low, high] = std::minmax_element(faces.data() + i * size, faces.data() + (i + 1) * size);
+    found[static_cast<std::size_t>(i)] = {*low, *high};
   });
-  std::vector<std::pair<double, double>> found(static_cast<std::size_t>(3 * count * m_));
-  parallel_for(std::ssize(found), [&](std::int64_t plane) {
-    double const* const x = made.data() + plane * m_ * m_;
-    auto const [low, high] = std::minmax_element(x, x + m_ * m_);
-    found[static_cast<std::size_t>(plane)] = {*low, *high};
-  });
-  for (std::size_t plane = 0; plane < found.size(); ++plane) {
-    std::size_t const d = plane / static_cast<std::size_t>(m_) % 3;
-    extremes_.low[d] = std::min(extremes_.low[d], found[plane].first);
-    extremes_.high[d] = std::max(extremes_.high[d], found[plane].second);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    extremes_.low[i % 3] = std::min(extremes_.low[i % 3], found[i].first);
+    extremes_.high[i % 3] = std::max(extremes_.high[i % 3], found[i].second);
   }
 }
 
-void LatticeNodes::put_rims(std::int64_t first, HostVector<double>& made) const {
-  LatticeRim const rim{m_};
-  std::int64_t const size = m_ * m_ * m_, rims = rim.size();
-  for_each(std::ssize(made) / of_lattice() * rims, [&](std::int64_t i) {
-    LatticeRim::Node const at = rim.node(i % rims);
-    std::int64_t const unknown = rim_unknowns_[static_cast<std::size_t>(first * rims + i)] - n_inner_;
-    for (std::int64_t d = 0; d < 3; ++d)
-      made[static_cast<std::size_t>((3 * (i / rims) + d) * size + (at.k * m_ + at.j) * m_ + at.i)] =
-          on_rims_[static_cast<std::size_t>(3 * unknown + d)];
-  });
+void LatticeNodes::fill_sides(LatticeLayout const& layout) {
+  std::int64_t const n = at_once(layout, bytes_of_lattice(layout)), size = m_ * m_ * m_, layers = order_ + 1;
+  auto next = sides_kept_.begin();
+  while (next != sides_kept_.end()) {
+    std::int64_t const first = *next / 6, count = std::min(n, layout.n_lattices - first);
+    auto const end = std::lower_bound(next, sides_kept_.end(), static_cast<std::int32_t>(6 * (first + count)));
+    HostVector<double> const made = of(first, count);
+    parallel_for(3 * (end - next), [&](std::int64_t i) {  // lines in x
+      std::int64_t const number = next - sides_kept_.begin() + i / 3, d = i % 3, lattice = *(next + i / 3) / 6 - first;
+      auto const face = static_cast<std::size_t>(*(next + i / 3) % 6);
+      std::array<std::int64_t, 3> begin{0, 0, 0}, many{m_, m_, m_};
+      many[face / 2] = layers;
+      begin[face / 2] = face % 2 == 0 ? 0 : m_ - layers;
+      double const* const from = made.data() + (3 * lattice + d) * size;
+      double* to = sides_.data() + (3 * number + d) * of_side();
+      for (std::int64_t z = begin[2]; z < begin[2] + many[2]; ++z)
+        for (std::int64_t y = begin[1]; y < begin[1] + many[1]; ++y, to += many[0])
+          std::copy_n(from + (z * m_ + y) * m_ + begin[0], many[0], to);
+    });
+    next = end;
+  }
 }
 
 HostVector<double> const& LatticeNodes::all() const {
@@ -130,21 +147,61 @@ HostVector<double> const& LatticeNodes::all() const {
     return all_;
   std::scoped_lock const lock(mutex_);
   if (!has_all()) {
-    HostVector<double> all(static_cast<std::size_t>(n_lattices_ * of_lattice()));
-    for (std::int64_t first = 0; first < n_lattices_; first += at_once_) {
-      HostVector<double> const made = of(first, std::min(at_once_, n_lattices_ - first));
-      std::copy(made.begin(), made.end(), all.begin() + first * of_lattice());
-    }
-    all_ = std::move(all);
+    all_ = of(0, shape_.n_lattices);
     has_all_.store(true, std::memory_order_release);
   }
   return all_;
 }
 
 HostVector<double> LatticeNodes::of(std::int64_t first, std::int64_t count) const {
-  HostVector<double> made = make_(first, count, {});
-  put_rims(first, made);
+  HostVector<double> made(static_cast<std::size_t>(count * of_lattice()));
+  LatticeRim const rim{m_};
+  std::int64_t const size = m_ * m_ * m_, rims = rim.size(), n_inner = shape_.n_inner();
+  for_each(count * rims, [&](std::int64_t i) {
+    LatticeRim::Node const at = rim.node(i % rims);
+    std::int64_t const unknown = shape_.rim_unknowns[static_cast<std::size_t>(first * rims + i)] - n_inner;
+    for (std::int64_t d = 0; d < 3; ++d)
+      made[static_cast<std::size_t>((3 * (i / rims) + d) * size + (at.k * m_ + at.j) * m_ + at.i)] =
+          on_rims_[static_cast<std::size_t>(3 * unknown + d)];
+  });
+  lattice_interior::for_passes(shape_, count, parameters_, [&](LatticeInterior const& pass) {
+    std::int64_t const lines = pass.n_lines(), lines_at_once = std::max<std::int64_t>(4096 / pass.n_in_line(), 1);
+    parallel_for(n_parts(lines, lines_at_once), [&](std::int64_t block) {
+      auto const [begin, end] = part(lines, lines_at_once, block);
+      for (std::int64_t line = begin; line < end; ++line)
+        for (std::int64_t i = 0; i < pass.n_in_line(); ++i)
+          lattice_interior::make(pass, line, i, made.data());
+    });
+  });
   return made;
+}
+
+void LatticeNodes::place(LatticeLayout const& layout, std::int64_t unknown, std::array<double, 3> const& x) {
+  std::int64_t const layers = order_ + 1, size = m_ * m_ * m_, on_rim = unknown - layout.n_inner();
+  auto const put = [&](double* to, std::int64_t to_next_direction) {
+    for (std::int64_t d = 0; d < 3; ++d)
+      to[d * to_next_direction] = x[static_cast<std::size_t>(d)];
+  };
+  if (!has_all())
+    put(on_rims_.data() + 3 * on_rim, 1);
+  LatticeRim const rim = layout.rim();
+  for (std::int64_t c = layout.copy_offsets[static_cast<std::size_t>(on_rim)];
+       c < layout.copy_offsets[static_cast<std::size_t>(on_rim) + 1]; ++c) {
+    std::int64_t const copy = layout.copies[static_cast<std::size_t>(c)], lattice = copy / rim.size();
+    LatticeRim::Node const node = rim.node(copy % rim.size());
+    if (has_all()) {
+      put(all_.data() + lattice * of_lattice() + (node.k * m_ + node.j) * m_ + node.i, size);
+      continue;
+    }
+    for (std::size_t d = 0; d < 3; ++d)
+      for (std::size_t high = 0; high < 2; ++high) {
+        std::array<std::int64_t, 3> at{node.i, node.j, node.k};
+        at[d] -= high == 0 ? 0 : m_ - layers;
+        auto const [y, z] = steps_of(m_, order_, d + 1);
+        if (std::int64_t const begin = side(lattice, 2 * d + high); begin >= 0 && at[d] >= 0 && at[d] < layers)
+          put(sides_.data() + begin + at[2] * z + at[1] * y + at[0], of_side());
+      }
+  }
 }
 
 LatticeNodes::Steps LatticeNodes::steps_of(std::int64_t m, int order, std::size_t steps) {
@@ -155,11 +212,14 @@ LatticeNodes::Steps LatticeNodes::steps_of(std::int64_t m, int order, std::size_
 LatticeNodes::FirstNode LatticeNodes::first_node(std::int64_t lattice, std::array<std::int64_t, 3> const& cell) const {
   if (!has_all())
     for (std::size_t d = 0; d < 3; ++d)
-      if (bool const low = cell[d] == 0; low || cell[d] == cells_ - 1) {
+      if (bool const low = cell[d] == 0; low || cell[d] == shape_.cells - 1) {
+        std::int64_t const begin = side(lattice, 2 * d + (low ? 0 : 1));
+        if (begin < 0)
+          continue;
         auto const [y, z] = steps_of(m_, order_, d + 1);
         std::array<std::int64_t, 3> in_side = cell;
         in_side[d] = 0;  // the layers begin with this cell
-        return {side(lattice, 2 * d + (low ? 0 : 1)) + (in_side[2] * z + in_side[1] * y + in_side[0]) * order_, of_side(), d + 1};
+        return {sides_.data() + begin + (in_side[2] * z + in_side[1] * y + in_side[0]) * order_, of_side(), d + 1};
       }
   std::int64_t const m = m_;
   return {all().data() + lattice * of_lattice() + ((cell[2] * m + cell[1]) * m + cell[0]) * order_, m * m * m, 0};
@@ -170,13 +230,21 @@ std::array<double, 3> LatticeNodes::point(std::int64_t lattice, std::int64_t nod
   std::int64_t const layers = order_ + 1;
   double const* x = nullptr;
   std::int64_t to_next_direction = m_ * m_ * m_;
-  for (std::size_t d = 0; d < 3 && x == nullptr && !has_all(); ++d)
-    if (bool const low = at[d] < layers; low || at[d] >= m_ - layers) {
-      auto const [y, z] = steps_of(m_, order_, d + 1);
-      at[d] -= low ? 0 : m_ - layers;
-      x = side(lattice, 2 * d + (low ? 0 : 1)) + at[2] * z + at[1] * y + at[0];
-      to_next_direction = of_side();
-    }
+  if (LatticeRim const rim{m_}; !has_all() && rim.holds(at[0], at[1], at[2])) {
+    auto const place = static_cast<std::size_t>(lattice * rim.size() + rim.place(at[0], at[1], at[2]));
+    x = on_rims_.data() + 3 * (shape_.rim_unknowns[place] - shape_.n_inner());
+    to_next_direction = 1;
+  }
+  for (std::size_t face = 0; face < 6 && x == nullptr && !has_all(); ++face) {
+    std::size_t const d = face / 2;
+    std::int64_t const first = face % 2 == 0 ? 0 : m_ - layers, begin = side(lattice, face);
+    if (begin < 0 || at[d] < first || at[d] >= first + layers)
+      continue;
+    auto const [y, z] = steps_of(m_, order_, d + 1);
+    at[d] -= first;
+    x = sides_.data() + begin + at[2] * z + at[1] * y + at[0];
+    to_next_direction = of_side();
+  }
   HostVector<double> made;
   if (x == nullptr) {
     bool const is_one_of_few = !has_all() && asked_.fetch_add(1, std::memory_order_relaxed) < few_points;

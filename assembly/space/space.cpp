@@ -108,13 +108,18 @@ Space::Space(Space const& whole, ReferenceElement const& element, std::array<std
   }
 }
 
-Space::Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape, MakeLatticeNodes make,
-             TakeLatticeNodes const& give)
+Space::Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape, MakeLatticeFaces const& make,
+             FillLattices const& fill)
     : order(element.order), n_local(element.n_nodes), isoparametric(mesh.isoparametric || shape != nullptr) {
   LatticeTopology const& topology = *mesh.topology;
   lattices.emplace(mesh.topology, mesh.refinements, order);
-  nodes_of_lattices_ = make ? std::make_shared<LatticeNodes>(lattices->layout, std::move(make), give)
-                            : std::make_shared<LatticeNodes>(mesh.take_points(), mesh.m, order);
+  if (make) {
+    std::vector<std::int32_t> all(topology.lattices.size());
+    std::iota(all.begin(), all.end(), 0);
+    nodes_of_lattices_ = std::make_shared<LatticeNodes>(lattices->layout, element.nodes, make, topology.outer_sides(all), fill);
+  } else {
+    nodes_of_lattices_ = std::make_shared<LatticeNodes>(mesh.take_points(), mesh.m, order);
+  }
   std::int64_t const n = mesh.n, cells_of_lattice = n * n * n, n_lattices = mesh.n_lattices();
   n_cells = n_in_lattices_ = n_lattices * cells_of_lattice;
   n_dofs = first_listed_ = lattices->n_unknowns;
@@ -326,7 +331,7 @@ Space::Space(ReferenceElement const& element, SpaceOfPieces pieces)
       n_cells_of_whole(pieces.n_cells_of_whole),
       cell_dofs_(std::move(pieces.cell_dofs)),
       first_listed_(pieces.n_own),
-      nodes_of_lattices_(std::make_shared<LatticeNodes>(std::move(pieces.nodes), pieces.layout.nodes(), element.order)),
+      nodes_of_lattices_(std::move(pieces.nodes)),
       material_(std::move(pieces.materials)),
       first_cells_(std::move(pieces.first_cells)),
       other_cells_(std::move(pieces.other_cells)),
@@ -393,21 +398,14 @@ void Space::set_points(std::int64_t first, std::span<double const> coordinates) 
   std::copy(coordinates.begin(), coordinates.end(), points_.begin() + 3 * (first - first_listed_));
   if (!lattices)
     return;
-  LatticeLayout const& layout = lattices->layout;
-  LatticeRim const rim = layout.rim();
-  std::int64_t const m = lattices->m, size = m * m * m, count = std::ssize(coordinates) / 3;
+  std::int64_t const count = std::ssize(coordinates) / 3;
   constexpr std::int64_t at_once = 1 << 13;
   parallel_for(n_parts(count, at_once), [&](std::int64_t block) {
     auto const [begin, end] = part(count, at_once, block);
-    for (std::int64_t i = begin; i < end; ++i)
-      for (std::int64_t c = layout.copy_offsets[first + i - lattices->first_face];
-           c < layout.copy_offsets[first + i - lattices->first_face + 1]; ++c) {
-        LatticeRim::Node const node = rim.node(layout.copies[c] % rim.size());
-        double* const x =
-            nodes_of_lattices_->change() + 3 * (layout.copies[c] / rim.size()) * size + (node.k * m + node.j) * m + node.i;
-        for (std::int64_t d = 0; d < 3; ++d)
-          x[d * size] = coordinates[static_cast<std::size_t>(3 * i + d)];
-      }
+    for (std::int64_t i = begin; i < end; ++i) {
+      double const* const x = coordinates.data() + 3 * i;
+      nodes_of_lattices_->place(lattices->layout, first + i, {x[0], x[1], x[2]});
+    }
   });
 }
 

@@ -85,7 +85,7 @@ struct SpaceArrays {
 /// What Space keeps of the lattices that one of several processes has, and of other cells around its unknowns.
 struct SpaceOfPieces {
   LatticeLayout layout;  ///< of the lattices: own unknowns come first, then those of others; some of these are in other cells only
-  HostVector<double> nodes;                       ///< of the lattices, as LatticeProblem::coordinates
+  std::shared_ptr<LatticeNodes> nodes;            ///< of the lattices
   std::int64_t n_own = 0;                         ///< unknowns; the others' nodes come later (Space::set_points)
   HostVector<std::int32_t> cell_dofs;             ///< (p + 1)^3 of every other cell
   HostVector<unsigned> materials;                 ///< of every lattice, then of every other cell
@@ -118,10 +118,9 @@ public:
   /// together, lexicographically (x fastest), and unknowns are numbered as LatticeNumbering says; those of smaller ones as above.
   /// Of the former nothing is stored but tables of rims, and the nodes that the mesh has made. Precondition: the mesh has no
   /// obstacle, and was made for this element. `shape`: the same mesh with the nodes of the cells' maps, where these are not the
-  /// element's. `make`: where the mesh has made no nodes, what makes those of its lattices, which keep those on rims only,
-  /// and `give`, unless it is null, gets all.
-  Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape = nullptr, MakeLatticeNodes make = {},
-        TakeLatticeNodes const& give = {});
+  /// element's. `make`: where the mesh has made no nodes, what makes those on faces of its lattices; `fill`: see LatticeNodes.
+  Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh const* shape = nullptr, MakeLatticeFaces const& make = {},
+        FillLattices const& fill = {});
 
   /// These cells (ascending) of another space that is no box, with their unknowns in this order: the part of a mesh that one of
   /// several processes works on. Unknowns are numbered anew, by their place in the list. Precondition: the list has all unknowns of

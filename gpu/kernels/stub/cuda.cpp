@@ -33,6 +33,7 @@
 #include "gpu/kernels/lattice_elements.hpp"
 #include "gpu/kernels/lattice_half_cds.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
+#include "gpu/kernels/lattice_nodes.hpp"
 #include "gpu/kernels/lattice_operator.hpp"
 #include "gpu/kernels/lattice_solution.hpp"
 #include "gpu/kernels/minres.hpp"
@@ -147,6 +148,9 @@ CsrColumnKernels const& CsrColumnKernels::cuda() {
   refuse();
 }
 LatticeElementKernels const& LatticeElementKernels::cuda() {
+  refuse();
+}
+LatticeNodeKernels const& LatticeNodeKernels::cuda() {
   refuse();
 }
 BoxKernels const& BoxKernels::cuda() {

@@ -1,6 +1,8 @@
 #include "assembly/discretization.hpp"
 #include "assembly/space/lattice_pieces.hpp"
 #include "assembly/space/space_partition.hpp"
+#include "gpu/elements/lattice_nodes.hpp"
+#include "gpu/kernels/backends.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,8 +71,10 @@ std::vector<std::int32_t> own_cells(OwnPieces const& pieces) {
   return cells;
 }
 
-/// Makes the shares of all ranks, as the ranks do it one beside the other (app/domain/domain.cpp).
-std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks) {
+/// Makes the shares of all ranks, as the ranks do it one beside the other (app/domain/domain.cpp). `nodes`: of every rank, where they
+/// are made on a device.
+std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks, std::vector<Array<double>>* nodes = nullptr,
+                                        Context* device = nullptr) {
   std::vector<CheckedProblem> problems;
   std::vector<TestedShare> shares;
   std::map<std::pair<int, int>, std::vector<double>> points;  // from a rank to another
@@ -79,7 +84,14 @@ std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     CheckedProblem& problem = problems.emplace_back(spec);
     TestedShare share;
-    share.pieces = problem.share(rank, ranks);
+    if (nodes == nullptr)
+      share.pieces = problem.share(rank, ranks);
+    else
+      share.pieces = problem.share(rank, ranks, AssembledInto::half_cds_on_device_alone,
+                                   [&](LatticesToFill const& lattices, std::span<double> of_sides) {
+                                     nodes->at(static_cast<std::size_t>(rank)) = make_lattice_nodes(*device, lattices, of_sides);
+                                     return true;
+                                   });
     if (share.pieces == nullptr)
       throw std::logic_error("not a mesh of lattices");
     for (RankNeighbor const& neighbor : share.pieces->neighbors)
@@ -93,7 +105,9 @@ std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks) {
     for (RankNeighbor const& neighbor : part.neighbors)
       of_ghosts.insert(of_ghosts.end(), points[{neighbor.rank, rank}].begin(), points[{neighbor.rank, rank}].end());
     problem.set_points_of_ghosts(part.n_rows, of_ghosts);
-    if (part.own.empty())
+    if (nodes != nullptr && nodes->at(static_cast<std::size_t>(rank)).size() > 0)
+      place_lattice_nodes(*device, problem.lattices_of_pieces(), part.n_rows, of_ghosts, nodes->at(static_cast<std::size_t>(rank)));
+    if (part.own.empty() || !spec.mesh.has_places())
       continue;
     PlaceCounts const counts = problem.places().counts;
     all.boundaries[0].held += counts.boundaries[0].held;
@@ -102,7 +116,8 @@ std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks) {
     all.material_ids.insert(counts.material_ids.begin(), counts.material_ids.end());
   }
   for (std::size_t rank = 0; rank < shares.size(); ++rank) {
-    problems[rank].set_places_of_whole(all);
+    if (spec.mesh.has_places())
+      problems[rank].set_places_of_whole(all);
     if (shares[rank].pieces->n_cells() > 0)
       shares[rank].around.emplace(std::move(problems[rank]));
   }
@@ -122,6 +137,56 @@ void add_messages(TestedShare const& share, int rank, Messages& sent, Messages& 
     ghost += neighbor.n_ghosts;
   }
   EXPECT_EQ(ghost, unknowns.end());
+}
+
+TEST(LatticeShares, LeaveNodesInsideOfPieces) {
+  auto const context = make_context(Backend::cpu);
+  for (int const order : {1, 2})
+    for (int const ranks : {2, 5}) {
+      ProblemSpec spec = on_lattices("hyper_ball", "", order, 3);
+      spec.mesh.boundaries.clear();
+      spec.mesh.regions.clear();
+      spec.source_of_name.clear();
+      spec.boundary.erase(spec.boundary.begin());
+      std::vector<Array<double>> nodes(static_cast<std::size_t>(ranks));
+      std::vector<TestedShare> all = lattice_shares(spec, ranks), left = lattice_shares(spec, ranks, &nodes, context.get());
+      for (auto* const shares : {&all, &left})
+        for (TestedShare& share : *shares)
+          share.around->set_dirichlet_on_rims(share.around->dirichlet_on_rims());
+      std::map<std::int32_t, std::array<double, 3>> points;  // by number in the whole
+      for (std::size_t rank = 0; rank < left.size(); ++rank) {
+        LatticeProblem const problem = left[rank].around->lattice_problem_of_pieces(),
+                             with = all[rank].around->lattice_problem_of_pieces();
+        ASSERT_TRUE(problem.make_coordinates);
+        HostVector<double> const made = problem.make_coordinates(0, problem.layout.n_lattices);
+        HostVector<double> on_device(made.size());
+        nodes[rank].download(std::span<double>(on_device));
+        ASSERT_EQ(made.size(), with.coordinates->size());
+        for (std::size_t i = 0; i < made.size(); ++i) {
+          ASSERT_NEAR(made[i], (*with.coordinates)[i], 1e-14);
+          ASSERT_NEAR(made[i], on_device[i], 1e-14);
+        }
+        for (std::size_t i = 0; i < problem.rim_load.size(); ++i)
+          ASSERT_NEAR(problem.rim_load[i], with.rim_load[i], 1e-14);
+        LatticeRim const rim = problem.layout.rim();
+        std::int64_t const m = problem.layout.nodes();
+        std::vector<std::int32_t> const unknowns = left[rank].unknowns();
+        for (std::int64_t place = 0; place < std::ssize(problem.layout.rim_unknowns); ++place) {
+          LatticeRim::Node const at = rim.node(place % rim.size());
+          std::array<double, 3> x{};
+          for (std::size_t d = 0; d < 3; ++d)
+            x[d] = on_device[static_cast<std::size_t>((3 * (place / rim.size()) + static_cast<std::int64_t>(d)) * m * m * m +
+                                                      (at.k * m + at.j) * m + at.i)];
+          std::int32_t const unknown = problem.layout.rim_unknowns[static_cast<std::size_t>(place)];
+          auto const known = points.emplace(unknowns[static_cast<std::size_t>(unknown)], x).first;
+          ASSERT_EQ(x, known->second) << "all copies on all ranks have the same bits";
+          ASSERT_EQ(left[rank].around->point(unknown), x);
+        }
+        for (std::int64_t unknown = left[rank].pieces->n_rows; unknown < std::ssize(unknowns); ++unknown)
+          ASSERT_EQ(left[rank].around->point(unknown),
+                    points.emplace(unknowns[static_cast<std::size_t>(unknown)], left[rank].around->point(unknown)).first->second);
+      }
+    }
 }
 
 TEST(LatticeShares, AssembleTheRowsOfTheWhole) {
