@@ -133,8 +133,8 @@ public:
 
   /// Makes what one of several processes has of a mesh of lattices, without the whole mesh. A Discretization of this problem is
   /// then the part on its own pieces and the cells around, if it has any. Returns null where the mesh is none of lattices; this
-  /// problem is then of no further use (one process makes the whole, and sends parts: set_part). Errors, `into` and `fill`: those of
-  /// Discretization; nodes of ghosts are those that this process makes, until they are set.
+  /// problem is then of no further use (one process makes the whole, and sends parts: set_part). Errors, `into` and `fill`: those
+  /// of Discretization; nodes of ghosts are those that this process makes, until they are set.
   [[nodiscard]] std::shared_ptr<OwnPieces const> share(int rank, int ranks, AssembledInto into = AssembledInto::half_cds_on_host,
                                                        FillLattices const& fill = {});
   /// After share, before all else: a rank places the nodes of its own unknowns, and tells others the coordinates of those that they

@@ -205,8 +205,7 @@ LargestPart part_by_metis(assembly::Estimate const& whole, RunConfig const& conf
     LatticeLayout const pieces = own_pieces(config, whole.mesh, ranks, part.around);
     std::int64_t const m = pieces.nodes(), on_rims = pieces.n_unknowns - pieces.n_inner();
     std::int64_t const tables = 8 * pieces.n_lattices * pieces.rim().size() + 8 * on_rims;
-    std::int64_t const n_sides =
-        (part.boundary_faces + rounded(area / 2)) / (std::int64_t{pieces.cells} * pieces.cells) + 1,
+    std::int64_t const n_sides = (part.boundary_faces + rounded(area / 2)) / (std::int64_t{pieces.cells} * pieces.cells) + 1,
                        nodes = plan.leaves_nodes ? assembly::LatticeNodes::bytes_kept(pieces, n_sides)
                                                  : 24 * pieces.n_lattices * m * m * m;
     part.space = nodes + 2 * tables + rounded(per_cell * area / 2) + 2 * 24 * part.ghosts;
@@ -396,10 +395,10 @@ bool leaves_nodes(RunConfig const& config, AssemblyPlan const& plan, assembly::E
     return condition.type == assembly::BoundaryType::dirichlet || condition.type == assembly::BoundaryType::robin;
   });
   return m >= fewest_of_side && 24 * layout.n_lattices * m * m * m >= fewest_bytes && is_anchored && whole.varying_fields == 0 &&
-         !problem.exact && !problem.source_total && problem.point_sources.empty() && problem.line_sources.empty() && !problem.mesh.has_places() &&
-         !whole.mesh.periodic && config.analysis.empty() && config.solver.initial == InitialGuess::zero &&
-         config.output.probes.empty() && config.output.quantities.empty() && !asks_host_about(config, whole.mesh, plan) &&
-         Outputs(config, ranks).names().empty();
+         !problem.exact && !problem.source_total && problem.point_sources.empty() && problem.line_sources.empty() &&
+         !problem.mesh.has_places() && !whole.mesh.periodic && config.analysis.empty() &&
+         config.solver.initial == InitialGuess::zero && config.output.probes.empty() && config.output.quantities.empty() &&
+         !asks_host_about(config, whole.mesh, plan) && Outputs(config, ranks).names().empty();
 }
 
 /// What half_cds or matrix_free takes on lattices. Only the sizes of the layout are read.

@@ -44,8 +44,8 @@ public:
   /// Makes what one rank of several has of lattices, without the whole space; it is called in place of `space`. Returns nothing
   /// where that is not possible with this mesh on this rank; the mesh must then be opened anew. Errors, `leave_nodes` and `fill`:
   /// those of `space`.
-  [[nodiscard]] virtual std::optional<ShareOfLattices> share(ReferenceElement const& element, int rank, int ranks,
-                                                             bool leave_nodes, FillLattices const& fill) = 0;
+  [[nodiscard]] virtual std::optional<ShareOfLattices> share(ReferenceElement const& element, int rank, int ranks, bool leave_nodes,
+                                                             FillLattices const& fill) = 0;
 };
 
 /// The counts after the refinements of its specification.

@@ -21,7 +21,7 @@ struct LatticeInterior {
   std::int64_t n_lattices;
   std::int32_t cells, order;  ///< n and p of a lattice; m = p n + 1
   std::int32_t step;          ///< half the side of the cells that are halved, in nodes; 0: nodes of elements are made
-  int dimension;  ///< 1: edges, 2: faces, 3: cells
+  int dimension;              ///< 1: edges, 2: faces, 3: cells
   double parameters[9];       ///< of the nodes of an element in one direction, in [0, 1]: p + 1
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t m() const { return std::int64_t{order} * cells + 1; }

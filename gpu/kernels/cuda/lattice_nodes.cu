@@ -23,7 +23,8 @@ __global__ void __launch_bounds__(threads)
 }
 
 /// A thread for each place in a line: neighbours write to neighbouring nodes. Nodes of a pass are not read by it.
-__global__ void __launch_bounds__(threads) make_kernel(LatticeInterior const pass, std::int64_t in_line, std::int64_t n, double* nodes) {
+__global__ void __launch_bounds__(threads)
+    make_kernel(LatticeInterior const pass, std::int64_t in_line, std::int64_t n, double* nodes) {
   std::int64_t const item = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (item < n)
     lattice_interior::make(pass, item / in_line, item % in_line, nodes);
@@ -52,7 +53,7 @@ public:
     if (n_copies == 0)
       return;
     place_kernel<<<cuda::n_blocks(n_copies, threads), threads, 0, cuda::of(context).stream()>>>(lattices, n_copies, places, of, x,
-                                                                                               nodes);
+                                                                                                nodes);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 

@@ -71,8 +71,8 @@ std::vector<std::int32_t> own_cells(OwnPieces const& pieces) {
   return cells;
 }
 
-/// Makes the shares of all ranks, as the ranks do it one beside the other (app/domain/domain.cpp). `nodes`: of every rank, where they
-/// are made on a device.
+/// Makes the shares of all ranks, as the ranks do it one beside the other (app/domain/domain.cpp). `nodes`: of every rank, where
+/// they are made on a device.
 std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks, std::vector<Array<double>>* nodes = nullptr,
                                         Context* device = nullptr) {
   std::vector<CheckedProblem> problems;

@@ -31,7 +31,7 @@ std::vector<double> parameters_of(int order) {
 /// LatticesInBox in a box, whose node at (x, y, z) of [0, 1]^3 of the box lies at map(x, y, z).
 struct LatticesInBox {
   LatticesInBox(std::array<std::int64_t, 3> const& lattices, std::int32_t cells, std::int32_t order,
-           std::function<Point(Point const&)> const& map)
+                std::function<Point(Point const&)> const& map)
       : box(test::make_lattice_box(lattices, cells, order)), parameters(parameters_of(order)) {
     std::int64_t const m = box.layout.nodes(), n_inner = box.layout.n_inner(), p = order;
     on_rims.resize(static_cast<std::size_t>(3 * (box.layout.n_unknowns - n_inner)));
