@@ -176,23 +176,22 @@ void LatticeNumbering::make_layout(bool with_tables) {
   std::int64_t first_unknown = 0, first_copy = 0;
   auto const list = [&](LatticeParts const& all, std::vector<std::int64_t> const& places, auto const& node) {
     auto const count = static_cast<std::int64_t>(places.size());
-    parallel_for(n_parts(all.size(), 64), [&](std::int64_t block) {
-      auto const [begin, end] = part(all.size(), 64, block);
-      for (std::int64_t e = begin; e < end; ++e) {
-        std::int64_t const n_parts_here = all.offsets[e + 1] - all.offsets[e];
-        for (std::int64_t i = 0; i < count; ++i) {
-          std::int64_t const on_rim = first_unknown + e * count + places[i],
-                             at = first_copy + all.offsets[e] * count + places[i] * n_parts_here;
-          layout.copy_offsets[on_rim] = at;
-          for (std::int64_t c = 0; c < n_parts_here; ++c) {
-            LatticePart const& here = all.parts[all.offsets[e] + c];
-            std::int64_t const local = node(here, i);
-            std::int64_t const place = here.lattice * rim.size() + rim.place(local % m, local / m % m, local / (m * m));
-            layout.copies[at + c] = static_cast<std::int32_t>(place);
-            layout.rim_unknowns[place] = static_cast<std::int32_t>(first_face + on_rim);
-          }
-          std::sort(layout.copies.begin() + at, layout.copies.begin() + at + n_parts_here);
+    constexpr std::int64_t at_once = 4096;  // nodes: there may be few parts
+    parallel_for(n_parts(all.size() * count, at_once), [&](std::int64_t block) {
+      auto const [begin, end] = part(all.size() * count, at_once, block);
+      for (std::int64_t number = begin; number < end; ++number) {
+        std::int64_t const e = number / count, i = number % count, n_parts_here = all.offsets[e + 1] - all.offsets[e];
+        std::int64_t const on_rim = first_unknown + e * count + places[i],
+                           at = first_copy + all.offsets[e] * count + places[i] * n_parts_here;
+        layout.copy_offsets[on_rim] = at;
+        for (std::int64_t c = 0; c < n_parts_here; ++c) {
+          LatticePart const& here = all.parts[all.offsets[e] + c];
+          std::int64_t const local = node(here, i);
+          std::int64_t const place = here.lattice * rim.size() + rim.place(local % m, local / m % m, local / (m * m));
+          layout.copies[at + c] = static_cast<std::int32_t>(place);
+          layout.rim_unknowns[place] = static_cast<std::int32_t>(first_face + on_rim);
         }
+        std::sort(layout.copies.begin() + at, layout.copies.begin() + at + n_parts_here);
       }
     });
     first_unknown += all.size() * count;

@@ -165,8 +165,9 @@ Space::Space(LatticeMesh mesh, ReferenceElement const& element, LatticeMesh cons
     number_and_sort_cells();
     return;
   }
-  std::sort(boundary_faces.begin(), boundary_faces.end(),
-            [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); });
+  auto const is_before = [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); };
+  if (!std::is_sorted(boundary_faces.begin(), boundary_faces.end(), is_before))  // they are where each lattice has one
+    std::sort(boundary_faces.begin(), boundary_faces.end(), is_before);
   find_components(topology, cells_of_lattice);
 }
 
@@ -265,11 +266,17 @@ SpaceArrays Space::arrays_of(std::span<std::int32_t const> cells, std::span<std:
         std::copy_n(map_nodes(cells[cell]), map_size(), arrays.map_nodes.data() + cell * map_size());
     }
   });
-  for (BoundaryFace face : boundary_faces)  // by cell, ascending
-    if (auto const found = std::lower_bound(cells.begin(), cells.end(), face.cell); found != cells.end() && *found == face.cell) {
-      face.cell = static_cast<std::int32_t>(found - cells.begin());
-      arrays.boundary_faces.push_back(face);
-    }
+  auto next = cells.begin();
+  for (BoundaryFace face : boundary_faces) {  // by cell, ascending
+    while (next != cells.end() && *next < face.cell)
+      ++next;
+    if (next == cells.end())
+      break;
+    if (*next != face.cell)
+      continue;
+    face.cell = static_cast<std::int32_t>(next - cells.begin());
+    arrays.boundary_faces.push_back(face);
+  }
   if (hanging.size() > 0) {
     arrays.hanging = Constraints(n_unknowns);
     std::vector<Constraints::Entry> entries;

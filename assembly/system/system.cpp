@@ -10,6 +10,7 @@
 #include "assembly/system/source_check.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -115,34 +116,61 @@ private:
 
   /// Dirichlet conditions. What the space itself ties to other unknowns stays so, which keeps u continuous.
   void constrain() {
-    // The entry of the configuration that set an unknown, plus one: earlier entries win.
+    // The entry of the configuration that sets an unknown, plus one: earlier entries win. 0: none does.
     HostVector<std::uint16_t> set_by;
     set_by.resize(places_.size(), 0);
-    std::vector<std::int32_t> dofs(space_.n_local);
-    auto const set_nodes = [&](std::size_t index, std::int64_t cell, int face) {
-      auto const& condition = data_.boundary[index];
-      if (condition.type != BoundaryType::dirichlet)
+    auto const set_nodes = [&](std::vector<std::int32_t>& dofs, std::size_t index, std::int64_t cell, int face) {
+      if (data_.boundary[index].type != BoundaryType::dirichlet)
         return;
       space_.dofs(cell, dofs.data());
       auto const set = [&](std::int32_t unknown) {
-        auto const place = static_cast<std::int32_t>(places_.place(unknown));
-        bool const of_space = set_by[place] == 0 && constraints().constrained(place);
-        if (of_space || (set_by[place] != 0 && set_by[place] <= index + 1))
+        std::int64_t const place = places_.place(unknown);
+        if (constraints().constrained(place))  // by the space
           return;
-        set_by[place] = static_cast<std::uint16_t>(index + 1);
-        constraints().set(place, condition.value.finite(space_.point(unknown), "the Dirichlet value"));
+        auto const by = static_cast<std::uint16_t>(index + 1);
+        std::atomic_ref<std::uint16_t> const entry(set_by[place]);
+        std::uint16_t known = entry.load(std::memory_order_relaxed);
+        while ((known == 0 || known > by) && !entry.compare_exchange_weak(known, by, std::memory_order_relaxed)) {
+        }
       };
       for (int const i : face_nodes_[face])
         set(dofs[i]);
       for_nodes_on_edges(space_, dofs, face, set);
     };
-    for (auto const& face : space_.boundary_faces)
-      set_nodes(data_.boundary_of.at(face.boundary_id), face.cell, face.face);
-    for (InnerFace const& face : space_.inner_faces)
-      if (auto const found = data_.inner_of.find(face.id); found != data_.inner_of.end()) {
-        std::size_t const side = face.cells[0] >= 0 ? 0 : 1;
-        set_nodes(found->second, face.cells[side], face.faces[side]);
-      }
+    auto const n_faces = std::ssize(space_.boundary_faces), n_inner = std::ssize(space_.inner_faces), n = places_.size();
+    constexpr std::int64_t faces_at_once = 1024, places_at_once = 4096;
+    parallel_for(
+        n_parts(n_faces + n_inner, faces_at_once),
+        [&] { return std::vector<std::int32_t>(static_cast<std::size_t>(space_.n_local)); },
+        [&](std::vector<std::int32_t>& dofs, std::int64_t block) {
+          auto const [begin, end] = part(n_faces + n_inner, faces_at_once, block);
+          for (std::int64_t i = begin; i < end; ++i)
+            if (i < n_faces) {
+              BoundaryFace const& face = space_.boundary_faces[i];
+              set_nodes(dofs, data_.boundary_of.at(face.boundary_id), face.cell, face.face);
+            } else if (InnerFace const& face = space_.inner_faces[i - n_faces]; data_.inner_of.contains(face.id)) {
+              std::size_t const side = face.cells[0] >= 0 ? 0 : 1;
+              set_nodes(dofs, data_.inner_of.at(face.id), face.cells[side], face.faces[side]);
+            }
+        });
+    std::vector<std::vector<double>> values(static_cast<std::size_t>(n_parts(n, places_at_once)));
+    parallel_for(
+        std::ssize(values), [&] { return data_; },
+        [&](ProblemData const& data, std::int64_t block) {
+          auto const [begin, end] = part(n, places_at_once, block);
+          for (std::int64_t place = begin; place < end; ++place)
+            if (set_by[place] != 0) {
+              Point3 const x = space_.point(places_.unknown(place));
+              values[block].push_back(data.boundary[set_by[place] - 1U].value.finite(x, "the Dirichlet value"));
+            }
+        });
+    for (std::int64_t block = 0; block < std::ssize(values); ++block) {
+      auto next = values[block].begin();
+      auto const [begin, end] = part(n, places_at_once, block);
+      for (std::int64_t place = begin; next != values[block].end() && place < end; ++place)
+        if (set_by[place] != 0)
+          constraints().set(static_cast<std::int32_t>(place), *next++);
+    }
     constraints().close();
   }
 
