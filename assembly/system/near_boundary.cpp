@@ -4,6 +4,7 @@
 #include "assembly/system/boundary_flux.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -79,10 +80,13 @@ Numbers cells_near_boundary(Space const& space, ReferenceElement const& element,
   // Unknowns whose residuals count. Boundaries of lattices are on their rims, whose unknowns come last.
   Marks unknowns(space.lattices ? space.lattices->first_face : 0, space.n_dofs);
   std::atomic<bool> any = false;
+  std::array<std::vector<int>, 6> nodes_of_face;
+  for (int face = 0; face < 6; ++face)
+    nodes_of_face[static_cast<std::size_t>(face)] = element.face_nodes(face);
   auto const mark_face = [&](std::int64_t cell, int face, Numbers& dofs) {
     dofs.resize(static_cast<std::size_t>(space.n_local));
     space.dofs(cell, dofs.data());
-    for (int const node : element.face_nodes(face)) {
+    for (int const node : nodes_of_face[static_cast<std::size_t>(face)]) {
       std::int32_t const unknown = dofs[static_cast<std::size_t>(node)];
       if (counted && !counted(unknown))
         continue;
