@@ -1200,9 +1200,8 @@ std::vector<CellFace> Discretization::boundary_faces() const {
   return faces;
 }
 
-BoundarySurface Discretization::surface(std::span<double const> u) const {
-  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
-  return boundary_surface(impl_->space, impl_->element, impl_->data, u);
+BoundarySurface Discretization::surface(ValuesOfUnknowns const& u) const {
+  return surface_near_boundary(impl_->space, impl_->element, impl_->data, u);
 }
 
 LocalCells const& Discretization::local_cells() const {

@@ -348,7 +348,7 @@ public:
   /// The faces of cells on the boundary of the mesh, by cell, then face. Of a part: those on the boundary of the whole.
   [[nodiscard]] std::vector<CellFace> boundary_faces() const;
   /// u and its flux on the boundary of the mesh.
-  [[nodiscard]] BoundarySurface surface(std::span<double const> u) const;
+  [[nodiscard]] BoundarySurface surface(ValuesOfUnknowns const& u) const;
   /// Of a mesh that was refined locally, here and below; see Space and system/error_estimate.hpp.
   [[nodiscard]] LocalCells const& local_cells() const;
   [[nodiscard]] Constraints const& hanging_nodes() const;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <span>
 
 namespace poisson::app {
 
@@ -15,13 +15,14 @@ namespace {
 /// Nodes that several ranks have are one; its flux is the mean over the faces around it, of all ranks.
 assembly::BoundarySurface gathered_surface(Solution const& solution) {
   Domain const& mesh = solution.mesh;
+  auto const u_at = [&](std::span<std::int32_t const> unknowns) { return solution.u.at(unknowns); };
   if (mesh.is_whole())
-    return mesh.own->surface(solution.u.host_of_own_cells());
+    return mesh.own->surface(u_at);
   assembly::BoundarySurface mine;
   solution.team.together([&] {
     if (!mesh.own)
       return;
-    mine = mesh.own->surface(solution.u.host_of_own_cells());
+    mine = mesh.own->surface(u_at);
     for (std::int64_t& unknown : mine.unknowns)
       unknown = mesh.unknown_of_whole(unknown);
   });
@@ -71,16 +72,16 @@ public:
   explicit Surface(RunConfig const& config) : config_(config) {}
 
   [[nodiscard]] std::vector<std::string> names() const override { return {"surface.vtp"}; }
-  [[nodiscard]] std::set<SolutionField> arrays() const override { return {SolutionField::u}; }
-
   [[nodiscard]] std::int64_t bytes(OutputSizes const& sizes) const override {
+    // The cells at the boundary: their unknowns, and where these are; u there. Marks of all cells and unknowns.
+    std::int64_t const p = config_.problem.order, p1 = p + 1, p2 = p * p;
+    std::int64_t const near = (4 * p1 * p1 * p1 + 16 + 36 * p1 * p2) * sizes.faces_of_all + (sizes.cells + sizes.unknowns) / 8;
     // BoundarySurface: the unknowns of all faces, then by node x, u, flux, its number and faces around it, by quadrangle nodes, ids
     // and flux.
-    std::int64_t const p = config_.problem.order, p2 = p * p;
-    std::int64_t const of_face = 4 * (p + 1) * (p + 1) + p2 * (24 + 8 + 24 + 8 + 4) + p2 * (32 + 4 + 4 + 8);
-    return sizes.gathered(of_face * sizes.faces_of_all + output::writer_bytes(output::VtkFormat::vtu,
-                                                                              config_.output.vtk.compression,
-                                                                              32 * p2 * sizes.faces_of_all));
+    std::int64_t const of_face = 4 * p1 * p1 + p2 * (24 + 8 + 24 + 8 + 4) + p2 * (32 + 4 + 4 + 8);
+    return near + sizes.gathered(of_face * sizes.faces_of_all + output::writer_bytes(output::VtkFormat::vtu,
+                                                                                     config_.output.vtk.compression,
+                                                                                     32 * p2 * sizes.faces_of_all));
   }
 
   void make(Solution const& solution) override {

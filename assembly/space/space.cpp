@@ -267,12 +267,12 @@ SpaceArrays Space::arrays_of(std::span<std::int32_t const> cells, std::span<std:
     }
   });
   auto next = cells.begin();
-  for (BoundaryFace face : boundary_faces) {  // by cell, ascending
+  for (BoundaryFace face : boundary_faces) {  // in runs of ascending cells: of most meshes one, of boxes one for each side
+    if (next == cells.end() || *next > face.cell)
+      next = std::lower_bound(cells.begin(), cells.end(), face.cell);
     while (next != cells.end() && *next < face.cell)
       ++next;
-    if (next == cells.end())
-      break;
-    if (*next != face.cell)
+    if (next == cells.end() || *next != face.cell)
       continue;
     face.cell = static_cast<std::int32_t>(next - cells.begin());
     arrays.boundary_faces.push_back(face);

@@ -175,4 +175,17 @@ BoundaryFluxes fluxes_near_boundary(Space const& space, ReferenceElement const& 
   return result;
 }
 
+BoundarySurface surface_near_boundary(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                      ValuesOfUnknowns const& u) {
+  Marks at_boundary(0, space.n_cells);
+  for (BoundaryFace const& face : space.boundary_faces)
+    at_boundary.set(face.cell);
+  Numbers const cells = at_boundary.numbers(), unknowns = unknowns_of(space, cells);
+  HostVector<double> const values = u(unknowns);
+  BoundarySurface surface = boundary_surface(Space(space, cells, unknowns), element, data, values);
+  for (std::int64_t& unknown : surface.unknowns)
+    unknown = unknowns[static_cast<std::size_t>(unknown)];
+  return surface;
+}
+
 }  // namespace poisson::assembly

@@ -2,11 +2,15 @@
 #include "assembly/discretization.hpp"
 #include "tests/convergence/support.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace poisson::assembly {
@@ -256,6 +260,49 @@ TEST(BoundaryFlux, OnlyValuesNearTheBoundaryAreNeeded) {
         }
       }
   }
+}
+
+TEST(BoundarySurface, HasTheFluxOfALinearFunctionFromTheCellsAtTheBoundaryAlone) {
+  Cubes const cubes;
+  auto const linear = [](double x, double y, double z) { return x + 2 * y - 3 * z; };
+  for (Cube const& cube : cubes.list)
+    for (int const order : {1, 2, 3}) {
+      ProblemSpec spec;
+      spec.mesh = cube.mesh;
+      spec.order = order;
+      spec.coefficient = {{-1, {"2"}}};
+      Discretization const mesh(spec);
+      std::int64_t n_asked = 0;
+      BoundarySurface const surface = mesh.surface([&](std::span<std::int32_t const> unknowns) {
+        EXPECT_EQ(std::exchange(n_asked, std::ssize(unknowns)), 0) << "once";
+        HostVector<double> u;
+        for (std::int32_t const unknown : unknowns) {
+          auto const x = mesh.point(unknown);
+          u.push_back(linear(x[0], x[1], x[2]));
+        }
+        return u;
+      });
+      EXPECT_LE(n_asked, mesh.summary().dofs);
+      if (order == 1 && mesh.summary().lattices > 0) {  // 4 x 4 x 4 cells: one node is in none at the boundary
+        EXPECT_EQ(n_asked, mesh.summary().dofs - 1);
+      }
+      ASSERT_EQ(surface.unknowns.size(), surface.u.size());
+      ASSERT_TRUE(std::ranges::is_sorted(surface.unknowns));
+      for (std::size_t i = 0; i < surface.u.size(); ++i) {
+        auto const x = mesh.point(surface.unknowns[i]);
+        for (std::size_t d = 0; d < 3; ++d) {
+          ASSERT_NEAR(surface.points[3 * i + d], x[d], 1e-15);
+          ASSERT_NEAR(surface.flux[3 * i + d], -2 * std::array{1.0, 2.0, -3.0}[d], 1e-12);
+        }
+        ASSERT_NEAR(surface.u[i], linear(x[0], x[1], x[2]), 1e-15);
+      }
+      ASSERT_EQ(surface.quads.size(), 4 * surface.boundary.size());
+      double const into_x = -2;  // through the side at larger x
+      for (std::size_t face = 0; face < surface.boundary.size(); ++face)
+        if (surface.boundary[face] == static_cast<int>(cube.first) + 1) {
+          ASSERT_NEAR(surface.outward_flux[face], into_x, 1e-12);
+        }
+    }
 }
 
 }  // namespace
