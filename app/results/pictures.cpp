@@ -139,7 +139,11 @@ Plan plan_of(RunConfig const& config, PictureSpec const& picture, Solution const
   case PictureQuantity::flux:
   case PictureQuantity::arrows: {
     bool const arrows = picture.quantity == PictureQuantity::arrows;
-    output::FluxData flux{fields.u, fields.coefficient, fields.coefficient_components, {}};
+    output::FluxData flux{{}, fields.coefficient, fields.coefficient_components, {}, {}};
+    if (fields.u.fill())
+      flux.get = values_at_points(solution.u);
+    else
+      flux.u = fields.u;
     if (solution.mesh.whole.material_ids.size() > 1)
       flux.material = fields.material;
     plan.field = output::FluxLength{flux, arrows};
@@ -211,7 +215,7 @@ public:
         arrays.insert(SolutionField::error);
       if (picture.quantity == Quantity::exact)
         arrays.insert(SolutionField::exact);
-      if (picture.quantity == Quantity::flux || picture.quantity == Quantity::arrows || picture.scale == PictureScale::log)
+      if (picture.scale == PictureScale::log && picture.quantity == Quantity::u)
         arrays.insert(SolutionField::u);
       if (picture.quantity == Quantity::materials)
         arrays.insert(SolutionField::material);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstring>
 #include <omp.h>
@@ -134,6 +135,7 @@ NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_
           break;
         }
   }
+  fetch(found);
   flux_.resize(keys_.size());
   std::vector<int> count(keys_.size(), 0);
   std::vector<double> in_cell;
@@ -188,6 +190,35 @@ NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_
       component /= count[i];
 }
 
+void NodeFlux::fetch(std::vector<std::vector<std::int64_t>> const& cells) {
+  if (!data_.get)
+    return;
+  int const n_local = mesh_.nodes_per_cell();
+  is_fetched_.assign(static_cast<std::size_t>(mesh_.n_points() / 64 + 1), 0);
+  for (auto const& list : cells)
+    for (std::int64_t const cell : list)
+      for (int i = 0; i < n_local; ++i) {
+        std::int64_t const node = mesh_.node(cell, i);
+        is_fetched_[static_cast<std::size_t>(node / 64)] |= std::uint64_t{1} << (node % 64);
+      }
+  std::vector<std::int64_t> nodes;
+  for (std::size_t word = 0; word < is_fetched_.size(); ++word) {
+    fetched_before_.push_back(std::ssize(nodes));
+    for (std::uint64_t left = is_fetched_[word]; left != 0; left &= left - 1)
+      nodes.push_back(static_cast<std::int64_t>(64 * word) + std::countr_zero(left));
+  }
+  u_fetched_.resize(nodes.size());
+  data_.get(nodes, u_fetched_.data());
+}
+
+double NodeFlux::u(std::int64_t node) const {
+  if (!data_.get)
+    return data_.u[static_cast<std::size_t>(node)];
+  auto const word = static_cast<std::size_t>(node / 64);
+  std::uint64_t const before = is_fetched_[word] & ((std::uint64_t{1} << (node % 64)) - 1);
+  return u_fetched_[static_cast<std::size_t>(fetched_before_[word] + std::popcount(before))];
+}
+
 void NodeFlux::flux_in_cell(std::int64_t cell, std::vector<double>& out) const {
   auto const n = static_cast<std::size_t>(mesh_.order()) + 1, n_local = n * n * n;
   out.resize(3 * n_local);
@@ -205,7 +236,7 @@ void NodeFlux::flux_in_cell(std::int64_t cell, std::vector<double>& out) const {
         Vec3 const x = mesh_.point(node);
         for (std::size_t e = 0; e < 3; ++e)
           slope[e][d] += weight * x[e];
-        slope[3][d] += weight * data_.u[static_cast<std::size_t>(node)];
+        slope[3][d] += weight * u(node);
       }
     }
     // The gradient g solves J^T g = du/dxi: Cramer's rule.
@@ -238,8 +269,10 @@ NodeFlux::Bytes NodeFlux::bytes(std::int64_t n_cells, int order, std::int64_t n_
   // Keys begin as all nodes of all cells. The cells are layers of one, whose nodes most of them share.
   std::int64_t const p = order, n_local = (p + 1) * (p + 1) * (p + 1), of_layer = (p + 1) * p * p;
   constexpr auto of_key = static_cast<std::int64_t>(sizeof(Key)), of_node = static_cast<std::int64_t>(sizeof(Vec3) + sizeof(int));
-  return {n_cells * (n_local * of_key + of_layer * of_node + 32) + n_points / 8,
-          n_cells * of_layer * (of_key + static_cast<std::int64_t>(sizeof(Vec3)))};
+  // And u around them, with its nodes.
+  // And where u is asked for, it and its nodes, of two layers more.
+  return {n_cells * (n_local * of_key + of_layer * (of_node + 3 * 16) + 32) + 3 * n_points / 8,
+          n_cells * of_layer * (of_key + 3 * 8 + static_cast<std::int64_t>(sizeof(Vec3))) + n_points / 4};
 }
 
 }  // namespace poisson::output

@@ -33,12 +33,18 @@ private:
   }
   /// Writes 3 * nodes_per_cell values, as CellField::get.
   void flux_in_cell(std::int64_t cell, std::vector<double>& out) const;
+  /// Asks for u at the nodes of these cells, where it is not there.
+  void fetch(std::vector<std::vector<std::int64_t>> const& cells);
+  [[nodiscard]] double u(std::int64_t node) const;
 
   Mesh const& mesh_;
   FluxData data_;
-  std::vector<double> derivative_;  ///< (order + 1) x (order + 1): of the Lagrange polynomials at the nodes
-  std::vector<Key> keys_;           ///< ascending
-  std::vector<Vec3> flux_;          ///< of each key
+  std::vector<std::uint64_t> is_fetched_;     ///< a bit for each node whose u was asked for
+  std::vector<std::int64_t> fetched_before_;  ///< how many of them are before a word of these bits
+  std::vector<double> u_fetched_;             ///< u there
+  std::vector<double> derivative_;            ///< (order + 1) x (order + 1): of the Lagrange polynomials at the nodes
+  std::vector<Key> keys_;                     ///< ascending
+  std::vector<Vec3> flux_;                    ///< of each key
 };
 
 }  // namespace poisson::output

@@ -508,7 +508,8 @@ struct Painting {
       });
     } else {
       FluxData const& data = std::get<FluxLength>(what).data;
-      require_size(data.u.size(), mesh.n_points(), " nodes");
+      if (!data.get)
+        require_size(data.u.size(), mesh.n_points(), " nodes");
       require_size(data.coefficient.size(), mesh.n_cells() * data.coefficient_components, " values of cells");
       flux.emplace(mesh, data, drawn_cells(faces, cut_through), part);
       field = flux->field();

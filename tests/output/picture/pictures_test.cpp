@@ -21,6 +21,7 @@
 #include <numeric>
 #include <omp.h>
 #include <random>
+#include <span>
 #include <sstream>
 
 namespace poisson::output::test {
@@ -893,6 +894,20 @@ TEST(Picture, FluxOfAnyQuantityIsTheSameWhateverTheThreads) {
   omp_set_num_threads(before);
   EXPECT_TRUE(drawn[1] == drawn[2]);
   EXPECT_TRUE(drawn[1] == drawn[5]);
+
+  // u is asked for near the plane only.
+  FluxData asked{{}, k, 1, material, {}};
+  std::vector<std::int64_t> at;
+  asked.get = [&](std::span<std::int64_t const> points, double* out) {
+    at.assign(points.begin(), points.end());
+    for (std::int64_t const point : points)
+      *out++ = block.u[static_cast<std::size_t>(point)];
+  };
+  EXPECT_EQ(picture_png(block.grid(), FluxLength{asked, true}, plane), drawn[1][0]);
+  EXPECT_TRUE(std::ranges::is_sorted(at));
+  EXPECT_GT(at.size(), 17U * 15U);
+  EXPECT_LT(at.size(), block.u.size() / 2);
+  EXPECT_EQ(picture_png(block.grid(), FluxLength{asked}, {"t", "q"}), drawn[1][1]);
 }
 
 TEST(Picture, ThinShapesFillIt) {
