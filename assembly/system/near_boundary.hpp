@@ -18,8 +18,8 @@ namespace poisson::assembly {
                                                   ValuesOfUnknowns const& u, ValuesOfUnknowns const& u_low = {},
                                                   CountedUnknowns const& counted = {});
 
-/// The result of boundary_surface, with the unknowns of `space`, from u in the cells at the boundary alone. `u` is called once. On a
-/// box its cells are taken as any others, whose coordinates differ by rounding. Errors: those of boundary_surface.
+/// The result of boundary_surface, with the unknowns of `space`, from u in the cells at the boundary alone. `u` is called once. On
+/// a box its cells are taken as any others, whose coordinates differ by rounding. Errors: those of boundary_surface.
 [[nodiscard]] BoundarySurface surface_near_boundary(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                                     ValuesOfUnknowns const& u);
 
