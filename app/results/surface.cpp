@@ -79,9 +79,10 @@ public:
     // BoundarySurface: the unknowns of all faces, then by node x, u, flux, its number and faces around it, by quadrangle nodes, ids
     // and flux.
     std::int64_t const of_face = 4 * p1 * p1 + p2 * (24 + 8 + 24 + 8 + 4) + p2 * (32 + 4 + 4 + 8);
-    return near + sizes.gathered(of_face * sizes.faces_of_all + output::writer_bytes(output::VtkFormat::vtu,
-                                                                                     config_.output.vtk.compression,
-                                                                                     32 * p2 * sizes.faces_of_all));
+    std::int64_t const surface =
+        of_face * sizes.faces_of_all +
+        output::writer_bytes(output::VtkFormat::vtu, config_.output.vtk.compression, 32 * p2 * sizes.faces_of_all);
+    return std::max(near + surface, sizes.gathered(surface));  // those cells are gone when it is gathered
   }
 
   void make(Solution const& solution) override {
