@@ -174,7 +174,7 @@ private:
 /// file; EnvironmentError when the memory that `estimate` predicts is not available; Interrupted after an interrupt was requested.
 class Discretization {
 public:
-  /// `give`: gets the nodes of lattices where they are left out (AssembledInto); null: nobody wants them.
+  /// `fill`: makes the nodes of lattices where they are left out (AssembledInto); null: no device does.
   explicit Discretization(CheckedProblem problem, AssembledInto into = AssembledInto::csr, FillLattices const& fill = {});
   explicit Discretization(ProblemSpec spec, AssembledInto into = AssembledInto::csr);
   /// The part on these cells of a mesh that is no box; see Space. A part does not tell whether the problem is pure Neumann.

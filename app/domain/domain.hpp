@@ -36,8 +36,8 @@ struct Domain {
   std::vector<RankTie> ties;         ///< by the unknown
   std::vector<std::string> notes;
   std::shared_ptr<assembly::OwnPieces const> pieces;  ///< of a mesh of lattices, on all ranks
-  /// Coordinates of the nodes of lattices in the backend's memory, in the order of LatticeProblem, if they were brought there as
-  /// they were made. Until a System takes them.
+  /// Coordinates of the nodes of lattices in the backend's memory, in the order of LatticeProblem, if they were made there. Until a
+  /// System takes them.
   Array<double> nodes{};
 
   [[nodiscard]] bool is_whole() const { return around != nullptr && around == own; }
@@ -87,7 +87,7 @@ using Forecaster = std::function<assembly::AssembledInto(assembly::CheckedProble
 /// Gives the context of the backend, and waits for it: an assembly on the host goes on while that is made.
 using ContextProvider = std::function<Context&()>;
 
-/// Makes what this rank has. `device`: where Domain::nodes are brought; null: nowhere. Collective. Throws what Discretization
+/// Makes what this rank has. `device`: where Domain::nodes are made; null: nowhere. Collective. Throws what Discretization
 /// throws, and what `device` throws.
 [[nodiscard]] Domain make_domain(RunConfig const& config, Team& team, Forecaster const& forecast = no_forecast(),
                                  ContextProvider const& device = {});

@@ -118,7 +118,7 @@ private:
     std::array<Point, 2> ends{get(face.points(), at - apart), get(face.points(), at + apart)};
     if (face.frames().reversed[entry][face.along()[direction]])
       std::swap(ends[0], ends[1]);
-    set(face.points(), at, new_point(*manifold, ends, make_stencil(1).weights));
+    set(face.points(), at, new_point(*manifold, ends, of_edge_.weights));
   }
 
   /// The new point in the middle of 2 step x 2 step cells.
@@ -130,13 +130,12 @@ private:
       set_mean(face, at, entity_of(face, apart, apart, apart, apart, 0.5, 0.5), 2);
       return;
     }
-    static std::vector<double> const weights = make_stencil(3).weights;
     std::array<Point, 8> around;
     for (std::size_t s = 0; s < 8; ++s) {
       auto const& offset = face.frames().around[face.number()][s];
       around[s] = get(face.points(), at + apart * (offset[u] + m_ * offset[v]));
     }
-    set(face.points(), at, new_point(*manifold, around, weights));
+    set(face.points(), at, new_point(*manifold, around, of_face_.weights));
   }
 
   /// A face of a cell, with the directions in deal.II's order. Distances along the faster direction in memory, a, and the other.
@@ -212,6 +211,7 @@ private:
   bool isoparametric_;
   std::vector<double> const& nodes_;
   NodeWeights weights_;
+  Stencil of_edge_ = make_stencil(1), of_face_ = make_stencil(3);  ///< whose weights are those of any edge and face
   std::vector<Face> faces_;
 };
 

@@ -36,11 +36,11 @@ public:
   [[nodiscard]] bool has_all() const { return has_all_.load(std::memory_order_acquire); }
   /// All nodes: [(3 lattice + direction) m^3 + node]. They are made now if they are not there, and stay.
   [[nodiscard]] HostVector<double> const& all() const;
+  /// The same of some lattices, which are filled again where they are not there.
+  [[nodiscard]] HostVector<double> of(std::int64_t first, std::int64_t count) const;
   /// Places the node of an unknown on rims, in all of its copies. `layout`: as in the constructor. Threads may place different
   /// ones.
   void place(LatticeLayout const& layout, std::int64_t unknown, std::array<double, 3> const& x);
-  /// The same of some lattices, which are filled again where they are not there.
-  [[nodiscard]] HostVector<double> of(std::int64_t first, std::int64_t count) const;
 
   /// The first node of a cell, in steps of p nodes; how many entries later its y and, again, its z are; and which steps lead to the
   /// next node in y and in z: those of the whole lattice (0), or of a side in direction `steps` - 1.
