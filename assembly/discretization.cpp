@@ -1117,8 +1117,8 @@ ExtremePlaces Discretization::extreme_places(std::span<double const> u, double l
   return assembly::extreme_places(impl_->space, u, low, high);
 }
 
-bool Discretization::is_box() const {
-  return impl_->space.box.has_value();
+bool Discretization::has_near_numbers() const {
+  return impl_->space.box.has_value() || impl_->space.lattices.has_value();
 }
 
 SolutionFields Discretization::fields_of(FieldValues<double> const& u, OutputNodes nodes, FieldOptions const& options) const {

@@ -2,6 +2,7 @@
 
 #include "gpu/core/host_vector.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -12,16 +13,52 @@
 
 namespace poisson::output {
 
-/// A hexahedral mesh of one polynomial order whose cells share nodes. A view: the caller owns the arrays.
+/// Writes the values first ... first + n - 1. Called by several threads at once; must not throw.
+template <class T>
+using Fill = std::function<void(std::int64_t first, std::int64_t n, T* out)>;
+
+/// A hexahedral mesh of one polynomial order whose cells share nodes. Points and cells are arrays, which the caller owns, or
+/// functions make them: either in one of both ways.
 struct Grid {
   int order = 1;
   std::span<double const> points;  ///< 3 per node: x, y, z
   /// (order + 1)^3 nodes per cell, lexicographic (x fastest) and equidistant in the reference cell.
   std::span<std::int64_t const> cells;
+  Fill<double> make_points = {};
+  Fill<std::int64_t> make_cells = {};
+  std::int64_t n_made_points = 0, n_made_cells = 0;  ///< values of these functions
 
-  [[nodiscard]] std::int64_t n_points() const { return static_cast<std::int64_t>(points.size() / 3); }
+  [[nodiscard]] std::int64_t n_points() const { return (std::ssize(points) + n_made_points) / 3; }
   [[nodiscard]] int nodes_per_cell() const { return (order + 1) * (order + 1) * (order + 1); }
-  [[nodiscard]] std::int64_t n_cells() const { return static_cast<std::int64_t>(cells.size()) / nodes_per_cell(); }
+  [[nodiscard]] std::int64_t n_cells() const { return (std::ssize(cells) + n_made_cells) / nodes_per_cell(); }
+  [[nodiscard]] std::array<double, 3> point(std::int64_t node) const {
+    std::array<double, 3> x{};
+    if (make_points)
+      make_points(3 * node, 3, x.data());
+    else
+      std::copy_n(points.data() + 3 * node, 3, x.data());
+    return x;
+  }
+  /// Writes 3 numbers for each of these nodes. Those that follow each other are made at once.
+  void points_of(std::span<std::int64_t const> nodes, double* out) const {
+    for (std::size_t i = 0, end = 0; i < nodes.size(); out += 3 * (end - i), i = end) {
+      end = i + 1;
+      while (end < nodes.size() && nodes[end] == nodes[end - 1] + 1)
+        ++end;
+      auto const n = static_cast<std::int64_t>(3 * (end - i));
+      if (make_points)
+        make_points(3 * nodes[i], n, out);
+      else
+        std::copy_n(points.data() + 3 * nodes[i], n, out);
+    }
+  }
+  void nodes(std::int64_t cell, std::int64_t* out) const {
+    int const n = nodes_per_cell();
+    if (make_cells)
+      make_cells(cell * n, n, out);
+    else
+      std::copy_n(cells.data() + cell * n, n, out);
+  }
 };
 
 /// An axis-aligned lattice: points low + (i h_x, j h_y, k h_z), numbered x fastest, h the spacing, n >= 1 per direction. As a mesh
@@ -94,17 +131,27 @@ public:
     return std::visit([](auto const& mesh) { return mesh.n_cells(); }, kind_);
   }
   [[nodiscard]] std::array<double, 3> point(std::int64_t node) const {
-    if (Grid const* const g = grid()) {
-      double const* const x = g->points.data() + 3 * node;
-      return {x[0], x[1], x[2]};
-    }
-    return rectilinear() != nullptr ? rectilinear()->point(node) : image()->point(node);
+    return std::visit([node](auto const& mesh) { return mesh.point(node); }, kind_);
   }
-  /// Node i of a cell, i < nodes_per_cell().
-  [[nodiscard]] std::int64_t node(std::int64_t cell, int i) const {
-    if (Grid const* const g = grid())
-      return g->cells[static_cast<std::size_t>(cell * g->nodes_per_cell() + i)];
-    return rectilinear() != nullptr ? rectilinear()->node(cell, i) : image()->node(cell, i);
+  /// Writes x, y, z of each of these nodes.
+  void points_of(std::span<std::int64_t const> nodes, double* out) const {
+    if (Grid const* const g = grid()) {
+      g->points_of(nodes, out);
+      return;
+    }
+    for (std::int64_t const node : nodes) {
+      auto const x = point(node);
+      out = std::copy(x.begin(), x.end(), out);
+    }
+  }
+  /// Writes the nodes_per_cell() nodes of a cell.
+  void nodes(std::int64_t cell, std::int64_t* out) const {
+    if (Grid const* const g = grid()) {
+      g->nodes(cell, out);
+      return;
+    }
+    for (int i = 0; i < nodes_per_cell(); ++i)
+      out[i] = rectilinear() != nullptr ? rectilinear()->node(cell, i) : image()->node(cell, i);
   }
 
 private:
@@ -114,10 +161,6 @@ private:
 /// Values on the points or on the cells of a Mesh: `components` per point or cell. They are an array of numbers or of integers, or
 /// a function makes them. Exactly one of these is set.
 struct Field {
-  /// Writes the values first ... first + n - 1. Called by several threads at once; must not throw.
-  template <class T>
-  using Fill = std::function<void(std::int64_t first, std::int64_t n, T* out)>;
-
   std::string name;
   int components = 1;  ///< per point or cell; they are adjacent
   std::span<double const> values;

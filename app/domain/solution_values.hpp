@@ -57,13 +57,8 @@ public:
     return pages_ != nullptr ? pages_->at(unknowns) : entries_of(around_.high, unknowns);
   }
 
-  /// Whether the host reads u in pages: of a box, whose fields are made from parts of it, where it is on a device. Then several
-  /// threads may call at() once of_own_cells() was called.
-  [[nodiscard]] bool is_in_pages() const {
-    Context const* const context = around_.high.context();
-    return context != nullptr && context->backend() != Backend::cpu && mesh_.own != nullptr && mesh_.own->is_box();
-  }
-  /// u at the unknowns of mesh.own. This and the mesh outlive it.
+  /// u at the unknowns of mesh.own; read in pages from a device, if unknowns that are near are numbered so (has_near_numbers).
+  /// Then several threads may call at(). This and the mesh outlive it.
   [[nodiscard]] assembly::FieldValues<double> of_own_cells() const {
     if (!is_in_pages())
       return assembly::FieldValues<double>::view(host_of_own_cells());
@@ -100,6 +95,11 @@ public:
   }
 
 private:
+  [[nodiscard]] bool is_in_pages() const {
+    Context const* const context = around_.high.context();
+    return context != nullptr && context->backend() != Backend::cpu && mesh_.own != nullptr && mesh_.own->has_near_numbers();
+  }
+
   Domain const& mesh_;
   FieldPair around_;
   std::unique_ptr<ElementSolution> elements_;

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace poisson::app {
@@ -70,12 +71,12 @@ public:
   [[nodiscard]] Communicator& ranks() const { return solution_.team.communicator(); }
 
   /// Adds the triangles where a function of the nodes has this value. Returns whether there are any.
-  bool add(std::function<double(std::int64_t)> const& value, double level, CutTriangles& to) const {
+  bool add(output::ValuesOfNodes const& values, double level, CutTriangles& to) const {
     CutTriangles found;
     bool any = false;
     for (bool const equal_is_larger : {true, false}) {
       solution_.team.together([&] {
-        found = triangles_of(output::level_set(mesh_, value, level, equal_is_larger,
+        found = triangles_of(output::level_set(mesh_, values, level, equal_is_larger,
                                                [&](std::int64_t node) { return solution_.mesh.unknown_of_whole(node); }));
       });
       any = any_of_ranks(ranks(), !found.triangles.empty());
@@ -168,9 +169,6 @@ public:
   }
 
   [[nodiscard]] bool takes_fields() const override { return true; }
-  [[nodiscard]] std::set<SolutionField> arrays() const override {
-    return config_.output.contours.empty() ? std::set<SolutionField>() : std::set{SolutionField::u};
-  }
 
   void require_in_mesh(assembly::Extent const& extent) const override {
     for (std::size_t i = 0; i < config_.output.slices.size(); ++i)
@@ -182,10 +180,14 @@ public:
       return;
     Cutter const cutter(solution);
     for (SliceSpec const& slice : config_.output.slices) {
-      auto const distance = [&](std::int64_t node) {
-        auto const x = cutter.mesh().point(node);
-        return slice.normal[0] * (x[0] - slice.origin[0]) + slice.normal[1] * (x[1] - slice.origin[1]) +
-               slice.normal[2] * (x[2] - slice.origin[2]);
+      auto const distance = [&](std::span<std::int64_t const> nodes, double* out) {
+        std::vector<double> points(3 * nodes.size());
+        cutter.mesh().points_of(nodes, points.data());
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+          double const* const x = &points[3 * i];
+          out[i] = slice.normal[0] * (x[0] - slice.origin[0]) + slice.normal[1] * (x[1] - slice.origin[1]) +
+                   slice.normal[2] * (x[2] - slice.origin[2]);
+        }
       };
       if (!cutter.add(distance, 0, triangles_.emplace_back()))
         notes_.push_back("the slice " + slice.name + " meets no cell");
@@ -193,18 +195,11 @@ public:
     if (config_.output.contours.empty())
       return;
     assembly::SolutionFields const& fields = solution.fields();
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    double low = infinity, high = -infinity;
-    for (double const u : fields.u) {
-      low = std::min(low, u);
-      high = std::max(high, u);
-    }
-    low = -max_over(cutter.ranks(), -low);
-    high = max_over(cutter.ranks(), high);
+    auto const [low, high] = ends_of(solution, cutter.ranks());
     for (ContourSpec const& contour : config_.output.contours) {
       CutTriangles& triangles = triangles_.emplace_back();
       for (double const level : contour.values)
-        if (!cutter.add([&](std::int64_t node) { return fields.u[static_cast<std::size_t>(node)]; }, level, triangles))
+        if (!cutter.add([&](std::span<std::int64_t const> nodes, double* out) { fields.u.pick(nodes, out); }, level, triangles))
           notes_.push_back("contour " + contour.name + ": u is nowhere " + number_text(level, 6) + "; it is from " +
                            number_text(low, 6) + " to " + number_text(high, 6));
     }
@@ -219,6 +214,19 @@ public:
   }
 
 private:
+  /// The least and the largest u; asks for all of it only where they are not known.
+  static std::array<double, 2> ends_of(Solution const& solution, Communicator& ranks) {
+    assembly::FieldValues<double> const& u = solution.fields().u;
+    if (solution.ends && u.fill())
+      return *solution.ends;
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    double low = infinity, high = -infinity;
+    for (double const value : u) {
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+    return {-max_over(ranks, -low), max_over(ranks, high)};
+  }
   void write_file(std::string const& file, CutTriangles const& cut, Solution const& solution, ResultsDirectory& directory) const {
     std::vector<double> x, u, exact, error, flux;
     std::vector<std::int64_t> corners;

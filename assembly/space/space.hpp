@@ -188,6 +188,8 @@ public:
   [[nodiscard]] std::shared_ptr<LatticeNodes const> nodes_of_lattices() const { return nodes_of_lattices_; }
   /// The first node of a cell of a lattice in them.
   [[nodiscard]] LatticeNodes::FirstNode first_node(std::int64_t cell) const;
+  /// The nodes of the last unknowns, 3 coordinates each, that are in memory as such: of all where no lattices number them.
+  [[nodiscard]] std::span<double const> listed_points() const { return points_; }
   /// Places the nodes of unknowns from `first` on, of a part from its arrays; 3 coordinates each.
   void set_points(std::int64_t first, std::span<double const> coordinates);
   /// Of a part: the number of a cell in the whole mesh, where that has another order; else its own number.

@@ -1,13 +1,13 @@
 #include "assembly/system/box_evaluation.hpp"
 
 #include "assembly/parallel.hpp"
+#include "assembly/system/made_fields.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -439,13 +439,6 @@ void for_lines_of_cells(Space const& space, std::int64_t first, std::int64_t n, 
   }
 }
 
-/// Of the values of a cell those among first ... first + n - 1.
-void put(double const* values, std::int64_t cell, std::int64_t components, std::int64_t first, std::int64_t n, double* out) {
-  std::int64_t const at = components * cell;
-  for (std::int64_t e = std::max<std::int64_t>(first - at, 0); e < std::min(first + n - at, components); ++e)
-    out[at + e - first] = values[e];
-}
-
 /// k at the centres of the cells of a line, where it is diagonal code.
 class LinesOfCoefficient {
 public:
@@ -499,7 +492,7 @@ struct BoxCoefficients {
                        [&, nx = nx, ny = ny](std::int64_t y, std::int64_t z, std::int64_t begin, std::int64_t end) {
                          k.evaluate(y, z, begin, end);
                          for (std::int64_t x = begin; x < end; ++x)
-                           put(k.at(x).data(), (z * ny + y) * nx + x, components, first, n, out);
+                           put_of_cell(k.at(x).data(), (z * ny + y) * nx + x, components, first, n, out);
                        });
   }
 };
@@ -535,34 +528,10 @@ struct BoxGradients {
                              for (int e = 0; e < 3; ++e)
                                value[e] *= -of_cell[e];
                            }
-                           put(value.data(), (z * ny + y) * nx + begin + x, 3, first, n, out);
+                           put_of_cell(value.data(), (z * ny + y) * nx + begin + x, 3, first, n, out);
                          }
                        });
   }
-};
-
-/// Copies of the data of a problem for threads: its functions evaluate in memory of their own.
-class CopiesOfData {
-public:
-  /// `data` outlives it.
-  explicit CopiesOfData(ProblemData const& data) : data_(data) {}
-  [[nodiscard]] std::unique_ptr<ProblemData> take() {
-    std::scoped_lock const lock(mutex_);
-    if (free_.empty())
-      return std::make_unique<ProblemData>(data_);
-    auto result = std::move(free_.back());
-    free_.pop_back();
-    return result;
-  }
-  void give_back(std::unique_ptr<ProblemData> copy) {
-    std::scoped_lock const lock(mutex_);
-    free_.push_back(std::move(copy));
-  }
-
-private:
-  ProblemData const& data_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<ProblemData>> free_;
 };
 
 /// k, -k grad u, or grad u at the centres of the cells of any box.
@@ -591,7 +560,7 @@ struct BoxCentres {
                            if (of_line != nullptr)
                              gradient = gradient_of(*of_line, {x, y, z}, x - begin);
                            if (what == What::gradient) {
-                             put(gradient.data(), cell, components, first, n, out);
+                             put_of_cell(gradient.data(), cell, components, first, n, out);
                              continue;
                            }
                            unsigned const material = space->material(cell);
@@ -601,13 +570,13 @@ struct BoxCentres {
                              std::array<double, 6> values{};
                              for (std::size_t e = 0; e < 6; ++e)
                                values[e] = k.entries[order_of_vtk[e]];
-                             put(values.data(), cell, components, first, n, out);
+                             put_of_cell(values.data(), cell, components, first, n, out);
                              continue;
                            }
                            Point3 conducted = k * gradient;
                            for (double& value : conducted)
                              value = -value;
-                           put(conducted.data(), cell, components, first, n, out);
+                           put_of_cell(conducted.data(), cell, components, first, n, out);
                          }
                        });
     if (data)
@@ -674,18 +643,6 @@ struct BoxExact {
 /// Whether k and grad u can be made line by line: trilinear elements of one material, where k is diagonal code.
 bool has_lines_of_cells(Space const& space, ProblemData const& data) {
   return space.order == 1 && space.material_ids.size() == 1 && data.diagonal_code();
-}
-
-/// Asks for all values, and keeps none: throws what making them throws, before there is a file.
-void try_all(FieldValues<double> const& values) {
-  constexpr std::int64_t piece = std::int64_t{1} << 12;
-  auto const n = static_cast<std::int64_t>(values.size());
-  parallel_for(
-      n_parts(n, piece), [] { return std::vector<double>(piece); },
-      [&](std::vector<double>& out, std::int64_t i) {
-        auto const [begin, end] = part(n, piece, i);
-        values.read(begin, end - begin, out.data());
-      });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "assembly/system/box_boundary.hpp"
 #include "assembly/system/box_evaluation.hpp"
 #include "assembly/system/integrals.hpp"
+#include "assembly/system/made_fields.hpp"
 #include "assembly/system/near_boundary.hpp"
 
 #include <algorithm>
@@ -374,27 +375,42 @@ OutputMesh output_mesh(Space const& space, ReferenceElement const& element, Outp
   int const n_local = space.n_local;
   NodeMesh mesh;
   mesh.order = space.order;
-  mesh.points.resize(3 * space.n_dofs);
-  mesh.cells.resize(space.n_cells * n_local);
+  mesh.cells = {static_cast<std::size_t>(space.n_cells * n_local), [&space](std::int64_t first, std::int64_t n, std::int64_t* out) {
+                  std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
+                  for (std::int64_t i = first; i < first + n;) {
+                    std::int64_t const cell = i / space.n_local, at = i % space.n_local;
+                    space.dofs(cell, dofs.data());
+                    for (std::int64_t a = at; a < space.n_local && i < first + n; ++a, ++i)
+                      *out++ = dofs[static_cast<std::size_t>(a)];
+                  }
+                }};
   Equidistant const equidistant(space, element, nodes);
-  if (!equidistant.needed)
-    for_all_dofs(space, no_state, [&](int, std::int64_t const dof, std::int64_t) {
-      auto const x = space.point(dof);
-      std::copy(x.begin(), x.end(), mesh.points.begin() + 3 * dof);
-    });
+  if (!equidistant.needed) {
+    if (std::ssize(space.listed_points()) == 3 * space.n_dofs)
+      mesh.points = FieldValues<double>::view(space.listed_points());
+    else
+      mesh.points = {3 * static_cast<std::size_t>(space.n_dofs), [&space](std::int64_t first, std::int64_t n, double* out) {
+                       for (std::int64_t i = first; i < first + n;) {
+                         Point3 const x = space.point(i / 3);
+                         for (std::int64_t d = i % 3; d < 3 && i < first + n; ++d, ++i)
+                           *out++ = x[static_cast<std::size_t>(d)];
+                       }
+                     }};
+    return mesh;
+  }
+  HostVector<double> points;
+  points.resize(3 * space.n_dofs);
   auto const make_state = [&] { return OutputCell(space); };
   for_all_cells(space, make_state, [&](OutputCell& state, std::int64_t const cell, std::int64_t) {
     space.dofs(cell, state.dofs.data());
-    std::copy(state.dofs.begin(), state.dofs.end(), mesh.cells.begin() + cell * n_local);
-    if (!equidistant.needed)
-      return;
     state.geometry.reset(cell, state.dofs.data());
     equidistant.move_points(state.geometry, state.points, state.work);
     for (int a = 0; a < n_local; ++a)
       if (std::int64_t const dof = state.dofs[a]; equidistant.owner[dof] == cell)
         for (int d = 0; d < 3; ++d)
-          mesh.points[3 * dof + d] = state.points[d][a];
+          points[3 * dof + d] = state.points[d][a];
   });
+  mesh.points = std::move(points);
   return mesh;
 }
 
@@ -644,38 +660,22 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
   HostVector<double> of_nodes, exact;
   Equidistant const equidistant(space, element, nodes);
   // Where u is made when it is asked for, so is `exact`; else it is evaluated once.
-  bool const makes_exact = data.exact && data.exact->is_code() && space.box && values.fill() && !equidistant.needed;
-  if (data.exact && !makes_exact)
-    exact.resize(space.n_dofs);
-  if (equidistant.needed)
-    of_nodes.resize(space.n_dofs);
-  else if (makes_exact)
-    fields.exact = made_exact(space, *data.exact, shift);
-  else if (space.box && data.exact && data.exact->is_code())
+  bool const of_box = space.box && data.exact && data.exact->is_code();
+  bool const makes_exact = data.exact && (of_box || !space.box) && values.fill() && !equidistant.needed;
+  if (makes_exact)
+    fields.exact = of_box ? made_exact(space, *data.exact, shift) : made_exact_at_nodes(space, data, shift);
+  else if (of_box && !equidistant.needed)
     exact = box_exact_at_nodes(space, *data.exact, shift);
   else if (data.exact)
-    for_all_dofs(
-        space, [&] { return *data.exact; },
-        [&](Function const& of_thread, std::int64_t const dof, std::int64_t) {
-          exact[dof] = of_thread.finite(space.point(dof), exact_name) - shift;
-        });
-
+    exact.resize(space.n_dofs);
   if (space.box)
     set_box_cells(space, element, data, values, options.gradient, fields);
-  if (!space.box || equidistant.needed) {
-    std::span<double const> const u = values.all();
-    HostVector<int> materials;
-    HostVector<double> coefficients, flux, gradient;
-    if (!space.box) {
-      materials.resize(space.n_cells);
-      coefficients.resize(space.n_cells * fields.coefficient_components);
-      flux.resize(3 * space.n_cells);
-      if (options.gradient)
-        gradient.resize(3 * space.n_cells);
-    }
-    Point3 const centre{0.5, 0.5, 0.5};
-    auto const shape = tabulate(element.nodes, {centre}), map = tabulate(geometry_nodes_1d(space, element), {centre});
+  else
+    set_mapped_cells(space, element, data, values, options.gradient, fields);
 
+  if (equidistant.needed) {
+    of_nodes.resize(space.n_dofs);
+    std::span<double const> const u = values.all();
     struct State {
       ProblemData data;
       OutputCell cell;
@@ -690,48 +690,22 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
       geometry.reset(cell, dofs.data());
       for (int a = 0; a < n_local; ++a)
         state.u[a] = u[dofs[a]];
-      if (equidistant.needed) {
-        equidistant.move_values(state.u, state.moved_u, work);
-        if (state.data.exact)
-          equidistant.move_points(geometry, points, work);
-        for (int a = 0; a < n_local; ++a)
-          if (std::int64_t const dof = dofs[a]; equidistant.owner[dof] == cell) {
-            of_nodes[dof] = state.moved_u[a];
-            if (state.data.exact)
-              exact[dof] = state.data.exact->finite({points[0][a], points[1][a], points[2][a]}, exact_name) - shift;
-          }
-      }
-      if (space.box)
-        return;
-      auto const material = space.material(cell);
-      auto const& coefficient = state.data.coefficient(material);
-      auto const k = coefficient(geometry.point(map.values.data()), material);
-      auto const j = geometry.jacobian(map.gradients.data());
-      auto const c = cofactors(j);
-      double const det = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
-      Point3 reference{};
-      for (int d = 0; d < 3; ++d)
-        for (int a = 0; a < n_local; ++a)
-          reference[d] += shape.gradients[d * n_local + a] * state.u[a];
-      Point3 real{};
-      for (int d = 0; d < 3; ++d)
-        real[d] = (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;
-      Point3 const conducted = k * real;
-      for (int d = 0; d < 3; ++d)
-        flux[3 * cell + d] = -conducted[d];
-      for (int d = 0; d < 3 && options.gradient; ++d)
-        gradient[3 * cell + d] = real[d];
-      materials[cell] = static_cast<int>(material);
-      constexpr std::array<int, 6> order_of_vtk{0, 1, 2, 3, 5, 4};  // XX, YY, ZZ, XY, YZ, XZ
-      for (int e = 0; e < fields.coefficient_components; ++e)
-        coefficients[cell * fields.coefficient_components + e] = k.entries[order_of_vtk[e]];
+      equidistant.move_values(state.u, state.moved_u, work);
+      if (state.data.exact)
+        equidistant.move_points(geometry, points, work);
+      for (int a = 0; a < n_local; ++a)
+        if (std::int64_t const dof = dofs[a]; equidistant.owner[dof] == cell) {
+          of_nodes[dof] = state.moved_u[a];
+          if (state.data.exact)
+            exact[dof] = state.data.exact->finite({points[0][a], points[1][a], points[2][a]}, exact_name) - shift;
+        }
     });
-    if (!space.box) {
-      fields.material = std::move(materials);
-      fields.coefficient = std::move(coefficients);
-      fields.flux = std::move(flux);
-      fields.gradient = std::move(gradient);
-    }
+  } else if (data.exact && !makes_exact && !of_box) {
+    for_all_dofs(
+        space, [&] { return *data.exact; },
+        [&](Function const& of_thread, std::int64_t const dof, std::int64_t) {
+          exact[dof] = of_thread.finite(space.point(dof), exact_name) - shift;
+        });
   }
 
   fields.u = equidistant.needed ? FieldValues<double>(std::move(of_nodes)) : values;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <iterator>
+#include <vector>
 
 namespace poisson::assembly {
 
@@ -63,6 +64,29 @@ void FieldValues<T>::read_at(std::span<std::int64_t const> places, std::int64_t 
 }
 
 template <class T>
+void FieldValues<T>::pick(std::span<std::int64_t const> places, T* out) const {
+  if (!fill_ || stored_->are_here) {
+    std::span<T const> const values = all();
+    for (std::int64_t const place : places)
+      *out++ = values[static_cast<std::size_t>(place)];
+    return;
+  }
+  constexpr std::int64_t longest_step = 8;
+  std::vector<T> read;
+  for (std::size_t i = 0, end = 0; i < places.size(); i = end) {
+    end = i + 1;
+    std::int64_t const step = end < places.size() ? places[end] - places[i] : 0;
+    while (step > 0 && step <= longest_step && end < places.size() && places[end] - places[end - 1] == step)
+      ++end;
+    std::int64_t const n = places[end - 1] - places[i] + 1;
+    read.resize(static_cast<std::size_t>(n));
+    fill_(places[i], n, read.data());
+    for (std::size_t j = i; j < end; ++j)
+      *out++ = read[static_cast<std::size_t>(places[j] - places[i])];
+  }
+}
+
+template <class T>
 void FieldValues<T>::keep() {
   if (empty())
     return;
@@ -74,5 +98,6 @@ void FieldValues<T>::keep() {
 
 template class FieldValues<double>;
 template class FieldValues<int>;
+template class FieldValues<std::int64_t>;
 
 }  // namespace poisson::assembly

@@ -45,6 +45,9 @@ public:
   void read(std::int64_t first, std::int64_t n, T* out) const;
   /// Writes the n values from every one of these places on, by all threads. Throws what `fill` throws.
   void read_at(std::span<std::int64_t const> places, std::int64_t n, T* out) const;
+  /// Writes the values at these places. Even steps between them, as nodes on a line of cells have, are read at once. Throws what
+  /// `fill` throws.
+  void pick(std::span<std::int64_t const> places, T* out) const;
   [[nodiscard]] T const& operator[](std::size_t i) const { return all()[i]; }
   [[nodiscard]] auto begin() const { return all().begin(); }
   [[nodiscard]] auto end() const { return all().end(); }
@@ -67,5 +70,6 @@ private:
 
 extern template class FieldValues<double>;
 extern template class FieldValues<int>;
+extern template class FieldValues<std::int64_t>;
 
 }  // namespace poisson::assembly

@@ -207,12 +207,12 @@ struct Lattice {
   [[nodiscard]] std::int64_t size() const { return n[0] * n[1] * n[2]; }
 };
 
-/// Nodes and cells for output; cells share nodes, each node is listed once.
+/// Nodes and cells for output; cells share nodes, each node is listed once. The mesh that they are made from outlives it.
 struct NodeMesh {
   int order = 1;
-  HostVector<double> points;  ///< 3 per node: x, y, z
+  FieldValues<double> points;  ///< 3 per node: x, y, z
   /// (order + 1)^3 nodes per cell, lexicographic (x fastest) and equidistant in the reference cell.
-  HostVector<std::int64_t> cells;
+  FieldValues<std::int64_t> cells;
 };
 
 /// The nodes (x_i, y_j, z_k) of a box, numbered x fastest; a cell takes `order` intervals in each direction.

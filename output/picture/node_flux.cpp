@@ -47,6 +47,7 @@ struct SharedKey {
 /// The nodes on faces between a part and other parts: their numbers in the whole mesh and in the part, ascending.
 std::vector<std::pair<std::int64_t, std::int64_t>> rim_of(Mesh const& mesh, PicturePart const& part) {
   std::vector<std::pair<std::int64_t, std::int64_t>> rim;
+  std::vector<std::int64_t> nodes(static_cast<std::size_t>(mesh.nodes_per_cell()));
   int const p = mesh.order();
   std::array<int, 3> const stride{1, p + 1, (p + 1) * (p + 1)};
   auto outer = part.faces.begin();
@@ -55,9 +56,10 @@ std::vector<std::pair<std::int64_t, std::int64_t>> rim_of(Mesh const& mesh, Pict
       ++outer;
     if (outer != part.faces.end() && *outer == face)
       continue;
+    mesh.nodes(face.cell, nodes.data());
     for (int i = 0; i < mesh.nodes_per_cell(); ++i)
       if (i / stride[static_cast<std::size_t>(face.face / 2)] % (p + 1) == face.face % 2 * p) {
-        std::int64_t const node = mesh.node(face.cell, i);
+        std::int64_t const node = nodes[static_cast<std::size_t>(i)];
         rim.emplace_back(part.number_in_whole(node), node);
       }
   }
@@ -86,14 +88,16 @@ std::vector<SharedKey> united(Communicator& ranks, std::vector<SharedKey> const&
 NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_t const> cells, PicturePart const* part)
     : mesh_(mesh), data_(data), derivative_(derivatives_at_nodes(nodes_of_a_cell(mesh))) {
   int const n_local = mesh.nodes_per_cell();
-  keys_.reserve(cells.size() * static_cast<std::size_t>(n_local));
+  std::vector<std::int64_t> nodes(static_cast<std::size_t>(n_local));
+  keys_.reserve(cells.size() * nodes.size());
   std::vector<std::uint64_t> wanted(static_cast<std::size_t>(mesh.n_points() / 64 + 1), 0);
-  for (auto const cell : cells)
-    for (int i = 0; i < n_local; ++i) {
-      auto const node = mesh.node(cell, i);
+  for (auto const cell : cells) {
+    mesh.nodes(cell, nodes.data());
+    for (std::int64_t const node : nodes) {
       keys_.emplace_back(node, material(cell));
       wanted[static_cast<std::size_t>(node / 64)] |= std::uint64_t{1} << (node % 64);
     }
+  }
   // Nodes between parts have cells on other ranks: what some rank wants to know of them all add up.
   std::vector<SharedKey> shared;
   std::vector<Key> shared_here;  // the same in this part; node -1: it is not here
@@ -127,13 +131,13 @@ NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_
 #pragma omp parallel
   {
     auto& mine = found[static_cast<std::size_t>(omp_get_thread_num())];
+    std::vector<std::int64_t> of_cell(nodes.size());
 #pragma omp for schedule(static)
-    for (std::int64_t cell = 0; cell < n; ++cell)
-      for (int i = 0; i < n_local; ++i)
-        if (is_wanted(mesh.node(cell, i))) {
-          mine.push_back(cell);
-          break;
-        }
+    for (std::int64_t cell = 0; cell < n; ++cell) {
+      mesh.nodes(cell, of_cell.data());
+      if (std::ranges::any_of(of_cell, is_wanted))
+        mine.push_back(cell);
+    }
   }
   fetch(found);
   flux_.resize(keys_.size());
@@ -141,9 +145,10 @@ NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_
   std::vector<double> in_cell;
   for (auto const& of_thread : found)
     for (auto const cell : of_thread) {
-      flux_in_cell(cell, in_cell);
+      mesh.nodes(cell, nodes.data());
+      flux_in_cell(cell, nodes, in_cell);
       for (int i = 0; i < n_local; ++i) {
-        Key const key{mesh.node(cell, i), material(cell)};
+        Key const key{nodes[static_cast<std::size_t>(i)], material(cell)};
         if (!is_wanted(key.first))
           continue;
         auto const at = std::lower_bound(keys_.begin(), keys_.end(), key);
@@ -193,14 +198,14 @@ NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_
 void NodeFlux::fetch(std::vector<std::vector<std::int64_t>> const& cells) {
   if (!data_.get)
     return;
-  int const n_local = mesh_.nodes_per_cell();
+  std::vector<std::int64_t> of_cell(static_cast<std::size_t>(mesh_.nodes_per_cell()));
   is_fetched_.assign(static_cast<std::size_t>(mesh_.n_points() / 64 + 1), 0);
   for (auto const& list : cells)
-    for (std::int64_t const cell : list)
-      for (int i = 0; i < n_local; ++i) {
-        std::int64_t const node = mesh_.node(cell, i);
+    for (std::int64_t const cell : list) {
+      mesh_.nodes(cell, of_cell.data());
+      for (std::int64_t const node : of_cell)
         is_fetched_[static_cast<std::size_t>(node / 64)] |= std::uint64_t{1} << (node % 64);
-      }
+    }
   std::vector<std::int64_t> nodes;
   for (std::size_t word = 0; word < is_fetched_.size(); ++word) {
     fetched_before_.push_back(std::ssize(nodes));
@@ -219,12 +224,16 @@ double NodeFlux::u(std::int64_t node) const {
   return u_fetched_[static_cast<std::size_t>(fetched_before_[word] + std::popcount(before))];
 }
 
-void NodeFlux::flux_in_cell(std::int64_t cell, std::vector<double>& out) const {
+void NodeFlux::flux_in_cell(std::int64_t cell, std::span<std::int64_t const> nodes, std::vector<double>& out) const {
   auto const n = static_cast<std::size_t>(mesh_.order()) + 1, n_local = n * n * n;
   out.resize(3 * n_local);
   auto const components = static_cast<std::size_t>(data_.coefficient_components);
   auto const k = data_.coefficient.subspan(static_cast<std::size_t>(cell) * components, components);
   std::array<std::size_t, 3> const stride{1, n, n * n};
+  std::vector<double> points(3 * n_local), values;
+  mesh_.points_of(nodes, points.data());
+  for (std::int64_t const node : nodes)
+    values.push_back(u(node));
   for (std::size_t i = 0; i < n_local; ++i) {
     // Rows: derivatives of x, y, z and u along the three reference coordinates.
     std::array<std::array<double, 3>, 4> slope{};
@@ -232,11 +241,10 @@ void NodeFlux::flux_in_cell(std::int64_t cell, std::vector<double>& out) const {
       std::size_t const at = i / stride[d] % n;
       for (std::size_t a = 0; a < n; ++a) {
         double const weight = derivative_[at * n + a];
-        auto const node = mesh_.node(cell, static_cast<int>(i - at * stride[d] + a * stride[d]));
-        Vec3 const x = mesh_.point(node);
+        std::size_t const node = i - at * stride[d] + a * stride[d];
         for (std::size_t e = 0; e < 3; ++e)
-          slope[e][d] += weight * x[e];
-        slope[3][d] += weight * u(node);
+          slope[e][d] += weight * points[3 * node + e];
+        slope[3][d] += weight * values[node];
       }
     }
     // The gradient g solves J^T g = du/dxi: Cramer's rule.
@@ -255,8 +263,10 @@ void NodeFlux::flux_in_cell(std::int64_t cell, std::vector<double>& out) const {
 CellField NodeFlux::field() const {
   return {3, [this](std::int64_t cell, double* out) {
             int const n_local = mesh_.nodes_per_cell();
+            std::vector<std::int64_t> nodes(static_cast<std::size_t>(n_local));
+            mesh_.nodes(cell, nodes.data());
             for (int i = 0; i < n_local; ++i) {
-              Key const key{mesh_.node(cell, i), material(cell)};
+              Key const key{nodes[static_cast<std::size_t>(i)], material(cell)};
               auto const place = std::lower_bound(keys_.begin(), keys_.end(), key) - keys_.begin();
               for (std::size_t d = 0; d < 3; ++d)
                 out[d * static_cast<std::size_t>(n_local) + static_cast<std::size_t>(i)] =

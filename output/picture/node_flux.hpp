@@ -31,8 +31,8 @@ private:
   [[nodiscard]] int material(std::int64_t cell) const {
     return data_.material.empty() ? 0 : data_.material[static_cast<std::size_t>(cell)];
   }
-  /// Writes 3 * nodes_per_cell values, as CellField::get.
-  void flux_in_cell(std::int64_t cell, std::vector<double>& out) const;
+  /// Writes 3 * nodes_per_cell values, as CellField::get; `nodes` are those of the cell.
+  void flux_in_cell(std::int64_t cell, std::span<std::int64_t const> nodes, std::vector<double>& out) const;
   /// Asks for u at the nodes of these cells, where it is not there.
   void fetch(std::vector<std::vector<std::int64_t>> const& cells);
   [[nodiscard]] double u(std::int64_t node) const;

@@ -347,16 +347,15 @@ BoundingBox box_of(std::span<SurfaceTriangle const> triangles, BoundingBox const
 /// of them.
 class ValuesOfCells {
 public:
-  /// The mesh outlives it.
-  ValuesOfCells(Mesh const& mesh, std::span<std::int64_t const> cells, PointValues const& points) : mesh_(mesh) {
+  ValuesOfCells(Mesh const& mesh, std::span<std::int64_t const> cells, PointValues const& points) {
     constexpr std::int64_t of_word = 64;
     marks_.resize(static_cast<std::size_t>(mesh.n_points() / of_word + 1), 0);
-    int const n_local = mesh.nodes_per_cell();
-    for (std::int64_t const cell : cells)
-      for (int i = 0; i < n_local; ++i) {
-        std::int64_t const node = mesh.node(cell, i);
+    std::vector<std::int64_t> of_cell(static_cast<std::size_t>(mesh.nodes_per_cell()));
+    for (std::int64_t const cell : cells) {
+      mesh.nodes(cell, of_cell.data());
+      for (std::int64_t const node : of_cell)
         marks_[static_cast<std::size_t>(node / of_word)] |= std::uint64_t{1} << (node % of_word);
-      }
+    }
     std::vector<std::int64_t> nodes;
     for (std::size_t word = 0; word < marks_.size(); ++word) {
       if (word % words_counted == 0)
@@ -368,8 +367,9 @@ public:
     points.get(nodes, values_.data());
   }
 
-  [[nodiscard]] double at(std::int64_t cell, int i) const {
-    auto const node = static_cast<std::uint64_t>(mesh_.node(cell, i));
+  /// At a node of these cells.
+  [[nodiscard]] double at(std::int64_t number) const {
+    auto const node = static_cast<std::uint64_t>(number);
     std::size_t const word = node / 64;
     auto place = static_cast<std::size_t>(before_[word / words_counted]);
     for (std::size_t w = word / words_counted * words_counted; w < word; ++w)
@@ -380,7 +380,6 @@ public:
 
 private:
   static constexpr std::size_t words_counted = 8;
-  Mesh const& mesh_;
   std::vector<std::uint64_t> marks_;
   std::vector<std::int64_t> before_;  ///< marked nodes before every eighth word
   std::vector<double> values_;
@@ -475,12 +474,17 @@ struct Painting {
     auto const in_cells = [n_local](auto const& value_of) {
       return CellField{1, [n_local, value_of](std::int64_t cell, double* out) { std::fill_n(out, n_local, value_of(cell)); }};
     };
+    auto const at_nodes = [&mesh, n_local](auto const& value_at) {
+      return CellField{1, [&mesh, n_local, value_at](std::int64_t cell, double* out) {
+                         std::vector<std::int64_t> nodes(static_cast<std::size_t>(n_local));
+                         mesh.nodes(cell, nodes.data());
+                         for (std::int64_t const node : nodes)
+                           *out++ = value_at(node);
+                       }};
+    };
     if (auto const* const points = std::get_if<PointValues>(&what); points != nullptr && points->get) {
       auto const values = std::make_shared<ValuesOfCells const>(mesh, drawn_cells(faces, cut_through), *points);
-      field = {1, [n_local, values](std::int64_t cell, double* out) {
-                 for (int i = 0; i < n_local; ++i)
-                   out[i] = values->at(cell, i);
-               }};
+      field = at_nodes([values](std::int64_t node) { return values->at(node); });
       auto const end = [points](std::int64_t i) { return points->ends[static_cast<std::size_t>(i)]; };
       range = merged(range_of(2, end, positive), ranks);
     } else if (points != nullptr) {
@@ -489,10 +493,7 @@ struct Painting {
         double const value = values[static_cast<std::size_t>(i)];
         return absolute ? std::abs(value) : value;
       };
-      field = {1, [&mesh, n_local, value_at](std::int64_t cell, double* out) {
-                 for (int i = 0; i < n_local; ++i)
-                   out[i] = value_at(mesh.node(cell, i));
-               }};
+      field = at_nodes(value_at);
       range = merged(range_of(mesh.n_points(), value_at, positive), ranks);
     } else if (auto const* const cells = std::get_if<CellValues>(&what)) {
       require_size(cells->values.size(), mesh.n_cells() * cells->components, " values of cells");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <numeric>
 #include <omp.h>
 #include <stdexcept>
 #include <string>
@@ -27,8 +28,10 @@ std::vector<double> nodes_of_a_cell(Mesh const& mesh) {
 
 CellField field_of_points(Mesh const& mesh, std::span<double const> values) {
   return {1, [&mesh, values](std::int64_t cell, double* out) {
-            for (int i = 0; i < mesh.nodes_per_cell(); ++i)
-              out[i] = values[static_cast<std::size_t>(mesh.node(cell, i))];
+            std::vector<std::int64_t> nodes(static_cast<std::size_t>(mesh.nodes_per_cell()));
+            mesh.nodes(cell, nodes.data());
+            for (std::int64_t const node : nodes)
+              *out++ = values[static_cast<std::size_t>(node)];
           }};
 }
 
@@ -59,7 +62,8 @@ public:
         p_(mesh.order()),
         s_(subdivisions),
         matrix_(interpolation_matrix(nodes_of_a_cell(mesh), subdivisions)),
-        points_(static_cast<std::size_t>(mesh.nodes_per_cell())),
+        nodes_(static_cast<std::size_t>(mesh.nodes_per_cell())),
+        points_(nodes_.size()),
         values_(static_cast<std::size_t>(field.components * mesh.nodes_per_cell())) {}
 
   [[nodiscard]] int subdivisions() const noexcept { return s_; }
@@ -80,8 +84,9 @@ public:
   /// x fastest.
   void lattice(std::int64_t cell, std::array<int, 3> const& fixed, std::vector<SurfaceVertex>& out) {
     out.clear();
+    mesh_.nodes(cell, nodes_.data());
     for (std::size_t i = 0; i < points_.size(); ++i)
-      points_[i] = mesh_.point(mesh_.node(cell, static_cast<int>(i)));
+      points_[i] = mesh_.point(nodes_[i]);
     field_.get(cell, values_.data());
     std::array<int, 3> first{}, last{};
     for (std::size_t a = 0; a < 3; ++a) {
@@ -124,6 +129,7 @@ private:
   CellField const& field_;
   int p_, s_;
   std::vector<double> matrix_;
+  std::vector<std::int64_t> nodes_;
   std::vector<Vec3> points_;
   std::vector<double> values_;
 };
@@ -265,15 +271,21 @@ BoundingBox bounding_box(Mesh const& mesh) {
   Grid const& grid = *mesh.grid();
   constexpr double infinity = std::numeric_limits<double>::infinity();
   double low[3] = {infinity, infinity, infinity}, high[3] = {-infinity, -infinity, -infinity};
+  constexpr std::int64_t at_once = 1024;
   auto const n = grid.n_points();
-  auto const* const x = grid.points.data();
 #pragma omp parallel for reduction(min : low[:3]) reduction(max : high[:3])
-  for (std::int64_t i = 0; i < n; ++i)
-    for (int d = 0; d < 3; ++d)
-      if (std::isfinite(x[3 * i + d])) {
-        low[d] = std::min(low[d], x[3 * i + d]);
-        high[d] = std::max(high[d], x[3 * i + d]);
+  for (std::int64_t first = 0; first < n; first += at_once) {
+    std::array<std::int64_t, at_once> nodes;
+    std::array<double, 3 * at_once> points;
+    std::iota(nodes.begin(), nodes.end(), first);
+    auto const count = static_cast<std::size_t>(std::min(at_once, n - first));
+    grid.points_of(std::span(nodes).first(count), points.data());
+    for (std::size_t i = 0; i < 3 * count; ++i)
+      if (double const x = points[i]; std::isfinite(x)) {
+        low[i % 3] = std::min(low[i % 3], x);
+        high[i % 3] = std::max(high[i % 3], x);
       }
+  }
   BoundingBox box;
   for (std::size_t d = 0; d < 3; ++d)
     if (low[d] <= high[d]) {
@@ -325,12 +337,13 @@ std::vector<BoundaryFace> boundary_faces_of_grid(Grid const& grid) {
   }
 
   auto const n = grid.n_cells();
+  std::vector<std::int64_t> nodes(static_cast<std::size_t>(grid.nodes_per_cell()));
   for (std::int64_t cell = 0; cell < n; ++cell) {
-    auto const* const nodes = grid.cells.data() + cell * grid.nodes_per_cell();
+    grid.nodes(cell, nodes.data());
     for (std::size_t face = 0; face < 6; ++face) {
       std::array<std::int64_t, 4> q{};
       for (std::size_t i = 0; i < 4; ++i)
-        q[i] = nodes[corners[face][i]];
+        q[i] = nodes[static_cast<std::size_t>(corners[face][i])];
       auto const smallest = static_cast<std::size_t>(std::min_element(q.begin(), q.end()) - q.begin());
       auto const opposite = q[(smallest + 2) % 4];
       auto const [low, high] = std::minmax(q[(smallest + 1) % 4], q[(smallest + 3) % 4]);
@@ -422,19 +435,26 @@ std::vector<std::int64_t> cut_cells_of_lattice(Mesh const& mesh, CutAway const& 
   return cells;
 }
 
-/// The smallest box around a cell's nodes.
-BoundingBox cell_box(Mesh const& mesh, std::int64_t cell) {
-  BoundingBox box;
-  box.low.fill(std::numeric_limits<double>::infinity());
-  box.high.fill(-std::numeric_limits<double>::infinity());
-  for (int i = 0; i < mesh.nodes_per_cell(); ++i) {
-    auto const x = mesh.point(mesh.node(cell, i));
-    for (std::size_t d = 0; d < 3; ++d) {
-      box.low[d] = std::min(box.low[d], x[d]);
-      box.high[d] = std::max(box.high[d], x[d]);
-    }
+/// The smallest boxes around the nodes of some cells.
+std::vector<BoundingBox> boxes_of_cells(Mesh const& mesh, std::int64_t first, std::int64_t end) {
+  auto const n_local = static_cast<std::size_t>(mesh.nodes_per_cell()), n_cells = static_cast<std::size_t>(end - first);
+  // The first nodes of all cells, then the second ones: along a line of cells they follow each other.
+  std::vector<std::int64_t> nodes(n_cells * n_local), of_cell(n_local);
+  for (std::size_t c = 0; c < n_cells; ++c) {
+    mesh.nodes(first + static_cast<std::int64_t>(c), of_cell.data());
+    for (std::size_t i = 0; i < n_local; ++i)
+      nodes[i * n_cells + c] = of_cell[i];
   }
-  return box;
+  std::vector<double> points(3 * nodes.size());
+  mesh.points_of(nodes, points.data());
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::vector<BoundingBox> boxes(n_cells, {{infinity, infinity, infinity}, {-infinity, -infinity, -infinity}});
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    BoundingBox& box = boxes[i / 3 % n_cells];
+    box.low[i % 3] = std::min(box.low[i % 3], points[i]);
+    box.high[i % 3] = std::max(box.high[i % 3], points[i]);
+  }
+  return boxes;
 }
 
 }  // namespace
@@ -455,20 +475,24 @@ std::vector<std::int64_t> cut_cells(Mesh const& mesh, CutAway const& cut) {
   double const margin = mesh.order() > 1 ? 0.1 : 0;
   if (mesh.grid() == nullptr)
     return cut_cells_of_lattice(mesh, cut, margin);
+  constexpr std::int64_t at_once = 1024;
   std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(omp_get_max_threads()));
 #pragma omp parallel
   {
     auto& mine = found[static_cast<std::size_t>(omp_get_thread_num())];
 #pragma omp for schedule(static)
-    for (std::int64_t cell = 0; cell < n; ++cell) {
-      auto [low, high] = cell_box(mesh, cell);
-      for (std::size_t d = 0; d < 3; ++d) {
-        double const extra = margin * (high[d] - low[d]);
-        low[d] -= extra;
-        high[d] += extra;
+    for (std::int64_t first = 0; first < n; first += at_once) {
+      std::int64_t cell = first;
+      for (auto [low, high] : boxes_of_cells(mesh, first, std::min(first + at_once, n))) {
+        for (std::size_t d = 0; d < 3; ++d) {
+          double const extra = margin * (high[d] - low[d]);
+          low[d] -= extra;
+          high[d] += extra;
+        }
+        if (touches(low, high, cut, 0) || touches(low, high, cut, 1) || touches(low, high, cut, 2))
+          mine.push_back(cell);
+        ++cell;
       }
-      if (touches(low, high, cut, 0) || touches(low, high, cut, 1) || touches(low, high, cut, 2))
-        mine.push_back(cell);
     }
   }
   std::vector<std::int64_t> all;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <exception>
 #include <utility>
 
 namespace poisson::output {
@@ -103,22 +104,32 @@ void add_hexahedron(std::array<Corner, 8> const& corners, std::int64_t cell, Ins
 }
 
 template <class Inside>
-std::vector<Triangle> triangles_of(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level,
+std::vector<Triangle> triangles_of(Mesh const& mesh, ValuesOfNodes const& values, double level,
                                    Inside const& inside, std::function<std::int64_t(std::int64_t)> const& number_of) {
   int const p = mesh.order();
   std::int64_t const per_cell = std::int64_t{p} * p * p, cells_per_part = std::max<std::int64_t>(1, sub_cells_per_part / per_cell);
   std::int64_t const parts = (mesh.n_cells() + cells_per_part - 1) / cells_per_part;
   std::vector<std::vector<Triangle>> of_parts(static_cast<std::size_t>(parts));
-#pragma omp parallel for schedule(dynamic)
-  for (std::int64_t part = 0; part < parts; ++part) {
+  auto const n_local = static_cast<std::size_t>(mesh.nodes_per_cell());
+  auto const find = [&](std::int64_t part) {
     auto& out = of_parts[static_cast<std::size_t>(part)];
-    std::vector<Corner> nodes(static_cast<std::size_t>(mesh.nodes_per_cell()));
-    std::int64_t const end = std::min(mesh.n_cells(), (part + 1) * cells_per_part);
-    for (std::int64_t cell = part * cells_per_part; cell < end; ++cell) {
+    std::int64_t const begin = part * cells_per_part, end = std::min(mesh.n_cells(), begin + cells_per_part);
+    auto const n_cells = static_cast<std::size_t>(end - begin);
+    // The first nodes of all cells, then the second ones: along a line of cells they follow each other.
+    std::vector<std::int64_t> numbers(n_local * n_cells), of_cell(n_local);
+    for (std::size_t c = 0; c < n_cells; ++c) {
+      mesh.nodes(begin + static_cast<std::int64_t>(c), of_cell.data());
+      for (std::size_t i = 0; i < n_local; ++i)
+        numbers[i * n_cells + c] = of_cell[i];
+    }
+    std::vector<double> at_nodes(numbers.size());
+    values(numbers, at_nodes.data());
+    std::vector<Corner> nodes(n_local);
+    for (std::int64_t cell = begin; cell < end; ++cell) {
       bool some_in = false, some_out = false;
       for (std::size_t i = 0; i < nodes.size(); ++i) {
-        std::int64_t const node = mesh.node(cell, static_cast<int>(i));
-        nodes[i] = {node, node, value(node) - level};
+        std::size_t const at = i * n_cells + static_cast<std::size_t>(cell - begin);
+        nodes[i] = {numbers[at], numbers[at], at_nodes[at] - level};
         (inside(nodes[i].value) ? some_in : some_out) = true;
       }
       if (!some_in || !some_out)
@@ -136,7 +147,18 @@ std::vector<Triangle> triangles_of(Mesh const& mesh, std::function<double(std::i
             add_hexahedron(corners, cell, inside, out);
           }
     }
-  }
+  };
+  std::exception_ptr failure;
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t part = 0; part < parts; ++part)
+    try {
+      find(part);
+    } catch (...) {
+#pragma omp critical(poisson_level_set)
+      failure = std::current_exception();
+    }
+  if (failure)
+    std::rethrow_exception(failure);
   std::vector<Triangle> all;
   for (auto& of_part : of_parts) {
     all.insert(all.end(), of_part.begin(), of_part.end());
@@ -147,17 +169,17 @@ std::vector<Triangle> triangles_of(Mesh const& mesh, std::function<double(std::i
 
 }  // namespace
 
-LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level) {
-  LevelSet result = level_set(mesh, value, level, true);
-  return result.triangles.empty() ? level_set(mesh, value, level, false) : result;
+LevelSet level_set(Mesh const& mesh, ValuesOfNodes const& values, double level) {
+  LevelSet result = level_set(mesh, values, level, true);
+  return result.triangles.empty() ? level_set(mesh, values, level, false) : result;
 }
 
-LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level, bool equal_is_larger,
+LevelSet level_set(Mesh const& mesh, ValuesOfNodes const& values, double level, bool equal_is_larger,
                    std::function<std::int64_t(std::int64_t)> const& number_of) {
   auto const not_less = [](double v) { return v >= 0; };
   auto const larger = [](double v) { return v > 0; };
   std::vector<Triangle> const found =
-      equal_is_larger ? triangles_of(mesh, value, level, not_less, number_of) : triangles_of(mesh, value, level, larger, number_of);
+      equal_is_larger ? triangles_of(mesh, values, level, not_less, number_of) : triangles_of(mesh, values, level, larger, number_of);
   std::vector<Vertex> vertices;
   vertices.reserve(3 * found.size());
   for (Triangle const& triangle : found)

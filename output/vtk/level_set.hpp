@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace poisson::output {
@@ -21,15 +22,18 @@ struct LevelSet {
   std::vector<std::int64_t> cells;      ///< that a triangle is from
 };
 
+/// Writes the values of a function at these nodes. Called by several threads at once.
+using ValuesOfNodes = std::function<void(std::span<std::int64_t const> nodes, double* out)>;
+
 /// The set where the function with these values at the nodes is `level`. A cell of order p counts as p x p x p hexahedra, each as
 /// six tetrahedra, in which the function is linear; neighbours agree about their common face, so that the surface has no gaps. A
 /// node where it is exactly `level` belongs to the larger values, unless nothing is smaller. Threaded; the result does not depend
-/// on the number of threads.
-[[nodiscard]] LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level);
+/// on the number of threads. Throws what `values` throws, here and below.
+[[nodiscard]] LevelSet level_set(Mesh const& mesh, ValuesOfNodes const& values, double level);
 /// Finds the set where the function is `level`. `equal_is_larger` says whether a node where it is exactly `level` belongs to the
 /// larger values. Parts of a mesh must agree about that, and about the order of nodes, by which cells are divided: `number_of`
 /// tells their numbers in the whole mesh; where it is empty, they have their own.
-[[nodiscard]] LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level,
-                                 bool equal_is_larger, std::function<std::int64_t(std::int64_t)> const& number_of = {});
+[[nodiscard]] LevelSet level_set(Mesh const& mesh, ValuesOfNodes const& values, double level, bool equal_is_larger,
+                                 std::function<std::int64_t(std::int64_t)> const& number_of = {});
 
 }  // namespace poisson::output

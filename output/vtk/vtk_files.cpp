@@ -207,7 +207,7 @@ std::vector<int> vtk_node_order(int p) {
 /// The precision is that of the file, as everywhere.
 DataArray points_of(Mesh const& mesh, VtkPrecision precision) {
   if (Grid const* const grid = mesh.grid())
-    return floating("Points", 3, grid->points, precision);
+    return array_of({"Points", 3, grid->points, {}, grid->make_points, {}, grid->n_made_points}, precision);
   return floating("Points", 3, 3 * mesh.n_points(), precision,
                   [image = *mesh.image()](std::int64_t i) { return image.point(i / 3)[static_cast<std::size_t>(i % 3)]; });
 }
@@ -219,6 +219,7 @@ DataArray connectivity(Mesh const& mesh, char const* name, ScalarType type) {
   array.fill = [mesh, order = vtk_node_order(mesh.order())](std::int64_t first, std::int64_t count, void* out) {
     auto* const nodes = static_cast<Index*>(out);
     std::int64_t const m = mesh.nodes_per_cell();
+    std::vector<std::int64_t> own(static_cast<std::size_t>(m));
     std::int64_t cell = first / m;
     auto k = static_cast<std::size_t>(first % m);
     for (std::int64_t i = 0; i < count; ++cell, k = 0) {
@@ -229,9 +230,9 @@ DataArray connectivity(Mesh const& mesh, char const* name, ScalarType type) {
           nodes[i] = static_cast<Index>(corner + (at & 1) + ((at >> 1 & 1) + (at >> 2) * image->n[1]) * image->n[0]);
         }
       } else {
-        std::int64_t const* const own = mesh.grid()->cells.data() + cell * m;
+        mesh.nodes(cell, own.data());
         for (; k < order.size() && i < count; ++k, ++i)
-          nodes[i] = static_cast<Index>(own[order[k]]);
+          nodes[i] = static_cast<Index>(own[static_cast<std::size_t>(order[k])]);
       }
     }
   };

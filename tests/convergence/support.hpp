@@ -75,14 +75,23 @@ inline std::vector<double> solve(Discretization& discretization) {
   return {u.begin(), u.end()};
 }
 
-/// Nodes and cells for output; those of a lattice as arrays too.
-inline NodeMesh nodes_of(Discretization const& discretization) {
-  auto mesh = discretization.output_mesh();
-  if (auto* const nodes = std::get_if<NodeMesh>(&mesh))
-    return std::move(*nodes);
+/// Nodes and cells for output as arrays.
+struct NodeArrays {
+  int order = 1;
+  HostVector<double> points;
+  HostVector<std::int64_t> cells;
+};
+inline NodeArrays nodes_of(Discretization const& discretization) {
+  auto const mesh = discretization.output_mesh();
+  NodeArrays nodes;
+  if (auto const* const made = std::get_if<NodeMesh>(&mesh)) {
+    nodes.order = made->order;
+    nodes.points.assign(made->points.begin(), made->points.end());
+    nodes.cells.assign(made->cells.begin(), made->cells.end());
+    return nodes;
+  }
   auto const& lattice = std::get<Lattice>(mesh);
   auto const [nx, ny, nz] = lattice.n;
-  NodeMesh nodes;
   for (std::int64_t i = 0; i < lattice.size(); ++i) {
     std::array<std::int64_t, 3> const index{i % nx, i / nx % ny, i / (nx * ny)};
     for (std::size_t d = 0; d < 3; ++d)

@@ -159,7 +159,8 @@ TEST(NestedLattices, AreThoseOfOneRank) {
 TEST(NestedLattices, InterpolateLinearFunctions) {
   for (int const order : {1, 2}) {  // whose nodes are those of the output
     ProblemSpec const spec = with_dirichlet_values("hyper_L", "", 3, order);
-    OutputMesh const mesh = Discretization(spec).output_mesh();
+    Discretization const discretization(spec);
+    OutputMesh const mesh = discretization.output_mesh();
     auto const& points = std::get<NodeMesh>(mesh).points;
     std::vector<Prolongation> const spaces = joined(spec, 4);
     ASSERT_GE(spaces.size(), 2U);

@@ -95,7 +95,6 @@ TEST(FieldValues, OfABoxOfAnyOrderAndSeveralMaterials) {
       spec.exact = "x*y";
       spec.boundary = {dirichlet("0")};
       Discretization const discretization(spec);
-      ASSERT_TRUE(discretization.is_box());
       auto const nodes = std::get<NodeLattice>(discretization.output_mesh(OutputNodes::unknowns)).coordinates;
       HostVector<double> u;
       for (double const z : nodes[2])

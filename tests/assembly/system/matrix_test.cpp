@@ -377,7 +377,7 @@ TEST(System, DoesNotDependOnTheNumberOfThreads) {
       std::vector<LinearSystem> systems;
       std::vector<ErrorNorms> errors;
       std::vector<SolutionFields> fields;
-      std::vector<NodeMesh> nodes;
+      std::vector<NodeArrays> nodes;
       for (int const threads : {1, 2, 3}) {
         set_thread_count(threads);
         Discretization discretization(spec);
