@@ -310,21 +310,14 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   }
 
   // Material, coefficient and flux of cells.
-  MadeFields const cells{0, 0, 0, 4 * mesh.cells, 8 * data.coefficient_components() * mesh.cells, 24 * mesh.cells};
-  std::int64_t fields = 0;
-  if (counts.box)
-    memory.made = cells;
-  else
-    fields += cells.material + cells.coefficient + cells.flux;
-  // `exact`; u and the error only at nodes that are not those of the unknowns, with the cells that own these.
+  memory.made = {0, 0, 0, 4 * mesh.cells, 8 * data.coefficient_components() * mesh.cells, 24 * mesh.cells};
+  // `exact`; u, the error and the nodes only where these are not those of the unknowns, with the cells that own them.
   bool const other_nodes = p >= 3 && !counts.box;
-  if (spec.exact)
-    fields += 8 * n;
+  memory.output = spec.exact ? 8 * n : 0;
   if (other_nodes)
-    fields += 12 * n + (spec.exact ? 8 * n : 0);
+    memory.output += 36 * n + (spec.exact ? 8 * n : 0);
   else if (spec.exact)
     memory.made.error = 8 * n;
-  memory.output = fields + (counts.box ? 0 : 24 * n + 8 * local * mesh.cells);
   std::int64_t const of_cells = 24 * mesh.cells * (counts.box ? p * p * p : 1);  // the flux; on boxes on all cuboids between nodes
   memory.largest_output = std::max(of_cells, counts.box ? 8 * n : std::max(24 * n, 4 * local * mesh.cells));
 

@@ -97,7 +97,7 @@ struct HostMemory {
   std::int64_t csr = 0;              ///< the matrix in CSR, without the entries that Dirichlet values empty
   std::int64_t constraints = 0;      ///< of an assembly into CSR
   std::int64_t lattice_problem = 0;  ///< the problem as gpu/elements takes it; of boxes that it assembles into half_cds nothing
-  std::int64_t output = 0;           ///< nodes, cells and fields as the writers take them, without u and the fields that are made
+  std::int64_t output = 0;           ///< nodes and fields as the writers take them, without u and what is made
   MadeFields made;
   std::int64_t largest_output = 0;  ///< the largest of the arrays in a file of VTK
 };

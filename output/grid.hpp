@@ -17,6 +17,12 @@ namespace poisson::output {
 template <class T>
 using Fill = std::function<void(std::int64_t first, std::int64_t n, T* out)>;
 
+struct BoundaryFace {
+  std::int64_t cell = 0;
+  int face = 0;  ///< 2 * axis + (0 at the cell's start, 1 at its end)
+  friend bool operator==(BoundaryFace const&, BoundaryFace const&) = default;
+};
+
 /// A hexahedral mesh of one polynomial order whose cells share nodes. Points and cells are arrays, which the caller owns, or
 /// functions make them: either in one of both ways.
 struct Grid {
@@ -27,6 +33,8 @@ struct Grid {
   Fill<double> make_points = {};
   Fill<std::int64_t> make_cells = {};
   std::int64_t n_made_points = 0, n_made_cells = 0;  ///< values of these functions
+  /// The faces of cells on the boundary, ordered by cell and face, of whoever knows them; empty: boundary_faces() searches.
+  std::span<BoundaryFace const> boundary = {};
 
   [[nodiscard]] std::int64_t n_points() const { return (std::ssize(points) + n_made_points) / 3; }
   [[nodiscard]] int nodes_per_cell() const { return (order + 1) * (order + 1) * (order + 1); }

@@ -93,7 +93,7 @@ std::int64_t Outputs::bytes(OutputSizes sizes) const {
   std::set<SolutionField> arrays;
   for (auto const& output : list_)
     arrays.merge(output->arrays());
-  bool const at_other_nodes = config_.problem.order >= 3 && output_nodes(config_) == assembly::OutputNodes::equidistant;
+  bool const at_other_nodes = config_.problem.order >= 3 && lists_nodes(config_);
   if (config_.output.writes(SolutionField::flux_points) || (take_fields() && at_other_nodes))
     arrays.insert(SolutionField::u);
   std::int64_t fields = 0;
@@ -106,19 +106,10 @@ std::int64_t Outputs::bytes(OutputSizes sizes) const {
       sizes.largest_field = std::max(sizes.largest_field, bytes);
     };
     add(SolutionField::flux_points, 24 * sizes.unknowns);  // and while they are made, a number for each node
-    if (config_.effective.has_periodic()) {                // u of two other problems, and the fluxes
-      fields += 2 * 8 * sizes.unknowns;
-      if (sizes.made.flux == 0)
-        fields += 2 * 24 * sizes.cells;
-    }
-    if (sizes.made.flux == 0)  // the gradient is made as the flux is
-      add(SolutionField::gradient, 24 * sizes.cells);
-    std::int64_t const nodes = config_.problem.order + 1;
-    if (config_.is_box() && lists_nodes(config_)) {
-      fields += 24 * sizes.unknowns + 8 * sizes.cells * nodes * nodes * nodes;
-      if (config_.problem.order >= 3)  // u, the error, and the cells that decide, at equidistant nodes
-        fields += (12 + (config_.problem.exact ? 8 : 0)) * sizes.unknowns;
-    }
+    if (config_.effective.has_periodic())                  // u of two other problems
+      fields += 2 * (at_other_nodes ? 2 : 1) * 8 * sizes.unknowns;
+    if (config_.is_box() && at_other_nodes)  // nodes, u, the error, and the cells that decide, at equidistant nodes
+      fields += (36 + (config_.problem.exact ? 8 : 0)) * sizes.unknowns;
     for (auto const& [field, bytes] : {std::pair{SolutionField::exact, sizes.made.exact},
                                        {SolutionField::error, sizes.made.error},
                                        {SolutionField::material, sizes.made.material},

@@ -237,7 +237,6 @@ public:
         options.height = static_cast<int>((*picture.size)[1]);
       }
       bool const flux = picture.quantity == PictureQuantity::flux || picture.quantity == PictureQuantity::arrows;
-      // Of several ranks each one finds the faces of its own cells: the first one has none to search.
       std::int64_t const nodes = sizes.n_ranks == 1 && lists_nodes(config_) ? sizes.unknowns : 0;
       most = std::max(most,
                       output::picture_bytes(sizes.cells_of_all, sizes.faces_of_all, config_.problem.order, nodes, options, flux));
@@ -260,18 +259,23 @@ public:
   void make(Solution const& solution) override {
     if (!output::pictures_built())
       return;
+    output::Mesh mesh = solution.cells();
     std::vector<output::BoundaryFace> faces;
-    std::optional<output::PicturePart> part;  // of the mesh: draws with the other ranks
-    if (!solution.mesh.is_whole()) {
+    if (!solution.mesh.is_whole() || mesh.grid() != nullptr)
       solution.team.together([&] {
         if (solution.mesh.own)
           for (assembly::CellFace const& face : solution.mesh.own->boundary_faces())
             faces.push_back({face.cell, face.face});
       });
+    std::optional<output::PicturePart> part;  // of the mesh: draws with the other ranks
+    if (!solution.mesh.is_whole()) {
       part.emplace(output::PicturePart{solution.team.communicator(), faces,
                                        [&](std::int64_t node) { return solution.mesh.unknown_of_whole(node); }});
+    } else if (mesh.grid() != nullptr) {
+      output::Grid grid = *mesh.grid();
+      grid.boundary = faces;
+      mesh = grid;
     }
-    output::Mesh const mesh = solution.cells();
     for (PictureSpec const& picture : pictures_of(config_, solution.mesh.whole.material_ids.size() > 1)) {
       DrawnPicture result;
       result.file = file_of(picture);

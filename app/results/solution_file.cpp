@@ -105,10 +105,7 @@ public:
 
   [[nodiscard]] bool takes_fields() const override { return true; }
   [[nodiscard]] std::int64_t bytes(OutputSizes const& sizes) const override {
-    output::VtkFormat const format = vtk_format(config_);
-    // Of cells that are listed: where their nodes end, their types and materials.
-    std::int64_t const lists = format == output::VtkFormat::vtu || format == output::VtkFormat::hdf ? 16 * sizes.cells : 0;
-    return lists + output::writer_bytes(format, config_.output.vtk.compression, sizes.largest_field);
+    return output::writer_bytes(vtk_format(config_), config_.output.vtk.compression, sizes.largest_field);
   }
 
   void keep(Solution const& solution, fs::path const& folder) override {

@@ -223,7 +223,8 @@ LargestPart part_by_metis(assembly::Estimate const& whole, RunConfig const& conf
   part.assembled = share_of(whole.memory.csr) + 8 * part.around;
   part.solution = 8 * part.around;
   part.output = share_of(whole.memory.output) + 8 * part.own_unknowns;  // as of boxes
-  part.made.error = share_of(whole.memory.made.error);
+  auto const& made = whole.memory.made;
+  part.made = {0, 0, share_of(made.error), share_of(made.material), share_of(made.coefficient), share_of(made.flux)};
   part.largest_output = share_of(whole.memory.largest_output);
   return part;
 }
@@ -643,15 +644,16 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   // The residual, and on the host the arrays by which the bandwidth is measured; or the low parts of x.
   bool const extended = config.solver.precision != Precision::double_ && config.solver.precision != Precision::automatic;
   std::int64_t const vectors = cpu ? 3 : extended ? 2 : 1;
-  // On a device u stays there, unless the host makes something from it. Of a box files and pictures take parts of it.
+  // On a device u stays there, unless the host makes something from it. Of boxes and lattices files and pictures take parts of it.
   bool const stays = !cpu && !host_has_b;
   bool const has_formulas = plan.route == Route::box || plan.route == Route::lattices || part.layout.is_box();
-  bool const in_pages = stays && part.whole.mesh.lexicographic;
+  bool const in_pages =
+      stays && (part.whole.mesh.lexicographic || (part.whole.mesh.lattices > 0 && (part.is_whole || part.has_pieces)));
   OutputSizes sizes{part.own_unknowns,   part.cells, part.whole.mesh.cells, part.whole.boundary_faces, part.output,
                     part.largest_output, part.made};
   if (in_pages) {
     sizes.made.u = 8 * n;
-    if (config.problem.exact) {
+    if (config.problem.exact && (part.whole.mesh.lexicographic || config.problem.order < 3)) {
       sizes.fields -= 8 * n;
       sizes.made.exact = 8 * n;
     }

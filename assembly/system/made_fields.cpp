@@ -18,9 +18,14 @@ public:
     PointTables shape, map;
   };
 
-  MappedCentres(Space const& space, FieldValues<double> u, std::shared_ptr<CopiesOfData> copies, std::shared_ptr<Tables const> tables,
-                What what, std::int64_t components)
-      : space_(&space), u_(std::move(u)), copies_(std::move(copies)), tables_(std::move(tables)), what_(what), components_(components) {}
+  MappedCentres(Space const& space, FieldValues<double> u, std::shared_ptr<CopiesOfData> copies,
+                std::shared_ptr<Tables const> tables, What what, std::int64_t components)
+      : space_(&space),
+        u_(std::move(u)),
+        copies_(std::move(copies)),
+        tables_(std::move(tables)),
+        what_(what),
+        components_(components) {}
 
   /// Writes the values first ... first + n - 1.
   void operator()(std::int64_t first, std::int64_t n, double* out) const {

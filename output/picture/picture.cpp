@@ -534,7 +534,7 @@ std::int64_t picture_bytes(std::int64_t n_cells, std::int64_t n_boundary_faces, 
   auto const drawn = static_cast<std::int64_t>(faces + 0.75 * std::pow(static_cast<double>(n_cells), 2.0 / 3));
   // The flux is made before there are triangles.
   NodeFlux::Bytes const of_flux = flux ? NodeFlux::bytes(drawn, order, n_nodes) : NodeFlux::Bytes{0, 0};
-  return pixels + 4 * n_nodes +
+  return pixels +
          std::max(of_flux.making, static_cast<std::int64_t>((1.5 * sizeof(SurfaceTriangle) + 8) * triangles) + of_flux.kept);
 }
 

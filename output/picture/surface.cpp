@@ -280,11 +280,12 @@ BoundingBox bounding_box(Mesh const& mesh) {
     std::iota(nodes.begin(), nodes.end(), first);
     auto const count = static_cast<std::size_t>(std::min(at_once, n - first));
     grid.points_of(std::span(nodes).first(count), points.data());
-    for (std::size_t i = 0; i < 3 * count; ++i)
-      if (double const x = points[i]; std::isfinite(x)) {
-        low[i % 3] = std::min(low[i % 3], x);
-        high[i % 3] = std::max(high[i % 3], x);
-      }
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t d = 0; d < 3; ++d)
+        if (double const x = points[3 * i + d]; std::isfinite(x)) {
+          low[d] = std::min(low[d], x);
+          high[d] = std::max(high[d], x);
+        }
   }
   BoundingBox box;
   for (std::size_t d = 0; d < 3; ++d)
@@ -449,11 +450,13 @@ std::vector<BoundingBox> boxes_of_cells(Mesh const& mesh, std::int64_t first, st
   mesh.points_of(nodes, points.data());
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<BoundingBox> boxes(n_cells, {{infinity, infinity, infinity}, {-infinity, -infinity, -infinity}});
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    BoundingBox& box = boxes[i / 3 % n_cells];
-    box.low[i % 3] = std::min(box.low[i % 3], points[i]);
-    box.high[i % 3] = std::max(box.high[i % 3], points[i]);
-  }
+  double const* x = points.data();
+  for (std::size_t i = 0; i < n_local; ++i)
+    for (BoundingBox& box : boxes)
+      for (std::size_t d = 0; d < 3; ++d, ++x) {
+        box.low[d] = std::min(box.low[d], *x);
+        box.high[d] = std::max(box.high[d], *x);
+      }
   return boxes;
 }
 
@@ -464,6 +467,8 @@ std::vector<BoundaryFace> boundary_faces(Mesh const& mesh) {
     return boundary_faces_of_lattice({image->n[0] - 1, image->n[1] - 1, image->n[2] - 1});
   if (RectilinearGrid const* const lattice = mesh.rectilinear())
     return boundary_faces_of_lattice({lattice->cells(0), lattice->cells(1), lattice->cells(2)});
+  if (auto const known = mesh.grid()->boundary; !known.empty())
+    return {known.begin(), known.end()};
   return boundary_faces_of_grid(*mesh.grid());
 }
 

@@ -36,13 +36,8 @@ struct ValueRange {
   bool constant = false;  ///< up to rounding
 };
 
-struct BoundaryFace {
-  std::int64_t cell = 0;
-  int face = 0;  ///< 2 * axis + (0 at the cell's start, 1 at its end)
-  friend bool operator==(BoundaryFace const&, BoundaryFace const&) = default;
-};
-/// The faces that belong to one cell only, ordered by cell and face. For a Grid it takes 4 bytes per node, and memory for the faces
-/// that were met once so far; these are few when cells that are close in the list are close in space.
+/// The faces that belong to one cell only, ordered by cell and face. For a Grid that does not know them it takes 4 bytes per node,
+/// and memory for the faces that were met once so far; these are few when cells that are close in the list are close in space.
 [[nodiscard]] std::vector<BoundaryFace> boundary_faces(Mesh const& mesh);
 
 /// A part of a mesh that one of several ranks has.

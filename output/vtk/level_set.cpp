@@ -104,8 +104,8 @@ void add_hexahedron(std::array<Corner, 8> const& corners, std::int64_t cell, Ins
 }
 
 template <class Inside>
-std::vector<Triangle> triangles_of(Mesh const& mesh, ValuesOfNodes const& values, double level,
-                                   Inside const& inside, std::function<std::int64_t(std::int64_t)> const& number_of) {
+std::vector<Triangle> triangles_of(Mesh const& mesh, ValuesOfNodes const& values, double level, Inside const& inside,
+                                   std::function<std::int64_t(std::int64_t)> const& number_of) {
   int const p = mesh.order();
   std::int64_t const per_cell = std::int64_t{p} * p * p, cells_per_part = std::max<std::int64_t>(1, sub_cells_per_part / per_cell);
   std::int64_t const parts = (mesh.n_cells() + cells_per_part - 1) / cells_per_part;
@@ -178,8 +178,8 @@ LevelSet level_set(Mesh const& mesh, ValuesOfNodes const& values, double level, 
                    std::function<std::int64_t(std::int64_t)> const& number_of) {
   auto const not_less = [](double v) { return v >= 0; };
   auto const larger = [](double v) { return v > 0; };
-  std::vector<Triangle> const found =
-      equal_is_larger ? triangles_of(mesh, values, level, not_less, number_of) : triangles_of(mesh, values, level, larger, number_of);
+  std::vector<Triangle> const found = equal_is_larger ? triangles_of(mesh, values, level, not_less, number_of)
+                                                      : triangles_of(mesh, values, level, larger, number_of);
   std::vector<Vertex> vertices;
   vertices.reserve(3 * found.size());
   for (Triangle const& triangle : found)

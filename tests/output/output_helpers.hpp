@@ -75,6 +75,13 @@ struct Block {
   std::vector<double> points, u;
   std::vector<std::int64_t> cells;
   [[nodiscard]] Grid grid() const { return {order, points, cells}; }
+  /// The same, of which nothing is in an array. The block outlives it.
+  [[nodiscard]] Grid made_grid() const {
+    auto const copy = [](auto const& values) {
+      return [&values](std::int64_t first, std::int64_t n, auto* out) { std::copy_n(values.begin() + first, n, out); };
+    };
+    return {order, {}, {}, copy(points), copy(cells), std::ssize(points), std::ssize(cells)};
+  }
 };
 
 inline Block make_block(

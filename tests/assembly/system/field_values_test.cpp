@@ -1,5 +1,6 @@
-/// Fields of a box that are made when they are asked for, against a plain formula and against fields that stand by themselves.
+/// Fields that are made when they are asked for, against a plain formula and against fields that stand by themselves.
 #include "assembly/discretization.hpp"
+#include "tests/assembly/local_meshes.hpp"
 #include "tests/convergence/support.hpp"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <string>
 #include <variant>
 #include <vector>
@@ -22,7 +24,10 @@ void expect_ranges(FieldValues<T> const& found, FieldValues<T> const& expected) 
   ASSERT_TRUE(found.fill());
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t const first : {0, 1, 2, 7, 10})
-    for (std::size_t const n : {std::size_t{1}, std::size_t{2}, std::size_t{5}, std::size_t{8}, found.size() - first}) {
+    for (std::size_t const up_to : {std::size_t{1}, std::size_t{2}, std::size_t{5}, std::size_t{8}, found.size()}) {
+      if (first >= found.size())
+        continue;
+      std::size_t const n = std::min(up_to, found.size() - first);
       std::vector<T> values(n);
       found.fill()(static_cast<std::int64_t>(first), static_cast<std::int64_t>(n), values.data());
       EXPECT_TRUE(std::ranges::equal(values, expected.all().subspan(first, n))) << first << ", " << n;
@@ -77,6 +82,102 @@ TEST(FieldValues, OfABoxAreMadeInRanges) {
     EXPECT_EQ(standing.u[7], before);
     EXPECT_EQ(standing.flux[0], flux);
   }
+}
+
+TEST(FieldValues, ArePickedAtAnyPlaces) {
+  std::vector<int> values(300);
+  std::iota(values.begin(), values.end(), 7);
+  std::int64_t read = 0;
+  FieldValues<int> const made(values.size(), [&](std::int64_t first, std::int64_t n, int* out) {
+    ++read;
+    std::copy_n(values.begin() + first, n, out);
+  });
+  std::vector<std::int64_t> places{299, 0, 0, 4, 5, 6, 10, 13, 16, 19, 250, 240, 230, 1, 9, 17, 100, 109, 118};
+  std::vector<int> found(places.size()), of_array(places.size());
+  made.pick(places, found.data());
+  FieldValues<int>::view(values).pick(places, of_array.data());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    EXPECT_EQ(found[i], values[static_cast<std::size_t>(places[i])]) << i;
+    EXPECT_EQ(of_array[i], found[i]) << i;
+  }
+  EXPECT_LT(read, 16);
+  made.pick({}, nullptr);
+}
+
+/// A linear function, its flux with a full tensor k that varies, and the mesh, piece by piece: on lattices, on cells in any order
+/// with hanging nodes, and with two materials.
+TEST(FieldValues, OfAnyMeshAreMadeInRanges) {
+  ProblemSpec hanging = problem_with_levels(flat_box({2, 3, 2}), 1);
+  add_cycle(hanging, {{1, 5}, {}});
+  ProblemSpec lattices, few;
+  lattices.mesh = generator("hyper_ball", 2);
+  lattices.mesh.regions = {{"upper", "z > 0.1"}};
+  few.mesh = generator("hyper_shell", 0, "0, 0, 0 : 0.5 : 1 : 6");
+  for (ProblemSpec spec : {lattices, hanging, few})
+    for (int const order : {1, 2, 3}) {
+      spec.order = order;
+      spec.coefficient = {{-1, {"4 + x", "5", "6", "1", "0.5*y", "0.25"}}};
+      spec.exact = "x*y";
+      spec.boundary = {dirichlet("0")};
+      Discretization const discretization(spec);
+      auto const n = static_cast<std::size_t>(discretization.summary().dofs);
+      HostVector<double> u;
+      for (std::size_t i = 0; i < n; ++i) {
+        auto const x = discretization.point(static_cast<std::int64_t>(i));
+        u.push_back(x[0] + 2 * x[1] - 3 * x[2]);
+      }
+      FieldOptions options{true, true, false};
+      SolutionFields const standing = discretization.fields(u, OutputNodes::equidistant, options);
+      options.refer_to_u = true;
+      FieldValues<double> const made_u(
+          n, [&u](std::int64_t first, std::int64_t count, double* out) { std::copy_n(u.begin() + first, count, out); });
+      SolutionFields const made = discretization.fields_of(made_u, OutputNodes::equidistant, options);
+      EXPECT_EQ(made.u.fill() != nullptr, order < 3);  // from then on the nodes are others
+      EXPECT_EQ(made.exact.fill() != nullptr, order < 3);
+      EXPECT_TRUE(std::ranges::equal(made.u, standing.u));
+      EXPECT_TRUE(std::ranges::equal(made.exact, standing.exact));
+      expect_ranges(made.error, standing.error);
+      expect_ranges(made.material, standing.material);
+      expect_ranges(made.coefficient, standing.coefficient);
+      expect_ranges(made.flux, standing.flux);
+      expect_ranges(made.gradient, standing.gradient);
+      EXPECT_FALSE(standing.flux.fill() || standing.material.fill() || standing.gradient.fill());
+
+      auto const mesh = std::get<NodeMesh>(discretization.output_mesh());
+      auto const local = static_cast<std::size_t>((order + 1) * (order + 1) * (order + 1)), n_cells = mesh.cells.size() / local;
+      EXPECT_EQ(std::ssize(mesh.cells), discretization.summary().cells * static_cast<std::int64_t>(local));
+      std::vector<std::int64_t> cell(local), part(local + 3);
+      for (std::size_t c = 0; c < n_cells; c += 5) {
+        mesh.cells.read(static_cast<std::int64_t>(c * local), static_cast<std::int64_t>(local), cell.data());
+        mesh.cells.read(static_cast<std::int64_t>(c * local + 2), static_cast<std::int64_t>(local) - 3, part.data());
+        EXPECT_TRUE(std::equal(cell.begin() + 2, cell.end() - 1, part.begin()));
+        std::array<double, 3> middle{};
+        for (std::size_t a = 0; a < local; ++a)
+          if (std::array<std::size_t, 3> const at{a % (order + 1), a / (order + 1) % (order + 1), a / (order + 1) / (order + 1)};
+              std::ranges::all_of(at, [&](std::size_t i) { return i == 0 || i == static_cast<std::size_t>(order); }))
+            for (std::size_t d = 0; d < 3; ++d) {
+              double x = 0;
+              mesh.points.read(3 * cell[a] + static_cast<std::int64_t>(d), 1, &x);
+              middle[d] += x / 8;
+            }
+        EXPECT_EQ(made.material[c], standing.material[c]);
+        std::array<double, 3> const gradient{1, 2, -3};
+        for (std::size_t d = 0; d < 3; ++d)
+          EXPECT_NEAR(standing.gradient[3 * c + d], gradient[d], 1e-10);
+        if (order > 1)  // the middle of a curved cell is elsewhere
+          continue;
+        auto const [x, y, z] = middle;
+        std::array<double, 3> const flux{-(4 + x) - 2 * 1 + 3 * 0.5 * y, -1 - 2 * 5 + 3 * 0.25, -0.5 * y - 2 * 0.25 + 3 * 6};
+        for (std::size_t d = 0; d < 3; ++d)
+          EXPECT_NEAR(standing.flux[3 * c + d], flux[d], 1e-10);
+      }
+      if (order < 3)
+        for (std::size_t i = 0; i < n; i += 7) {
+          std::array<double, 3> x{};
+          mesh.points.read(static_cast<std::int64_t>(3 * i), 3, x.data());
+          EXPECT_EQ(x, discretization.point(static_cast<std::int64_t>(i)));
+        }
+    }
 }
 
 // k and grad u of a function of every space, with two materials; and the same of u that is made.

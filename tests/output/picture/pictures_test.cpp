@@ -529,6 +529,31 @@ TEST(Picture, LatticeLooksLikeItsHexahedra) {
   EXPECT_TRUE(text_of(directory / "image.png") == text_of(directory / "arrays.png"));
 }
 
+// Curved cells, some of which are missing.
+TEST(Picture, OfAMeshThatIsMadeIsTheSame) {
+  auto const keep = [](int i, int j, int k) { return i != 2 || j != 1 || k > 1; };
+  auto const map = [](Vec const& x) -> Vec { return {x[0] + 0.2 * x[1] * x[1], x[1] - 0.1 * x[2], x[2]}; };
+  for (int const order : {1, 2}) {
+    auto const block = make_block(7, 5, 4, order, bubble, map, keep);
+    Grid const made = block.made_grid();
+    EXPECT_EQ(bounding_box(made).low, bounding_box(block.grid()).low);
+    EXPECT_EQ(bounding_box(made).high, bounding_box(block.grid()).high);
+    EXPECT_EQ(boundary_faces(made), naive_boundary(block.grid()));
+    CutAway const cut{{0.5, 0.4, 0.3}, {1, -1, 1}};
+    EXPECT_EQ(cut_cells(made, cut), cut_cells(block.grid(), cut));
+    std::vector<double> const k(block.cells.size(), 2);
+    FluxData const flux{block.u, std::span(k).first(static_cast<std::size_t>(made.n_cells())), 1, {}};
+    for (PictureField const& field : {PictureField(PointValues{block.u}), PictureField(FluxLength{flux})}) {
+      std::string const expected = picture_png(block.grid(), field, {"t", "u"});
+      EXPECT_TRUE(picture_png(made, field, {"t", "u"}) == expected);
+      Grid known = made;  // of which nothing is searched
+      auto const faces = boundary_faces(made);
+      known.boundary = faces;
+      EXPECT_TRUE(picture_png(known, field, {"t", "u"}) == expected);
+    }
+  }
+}
+
 // Of values that are elsewhere only those at the nodes of what is drawn are asked for.
 TEST(Picture, OfValuesThatAreAskedForIsTheSame) {
   ImageGrid const image{{1, -2, 0.5}, {0.25, 0.5, 0.125}, {41, 23, 39}};

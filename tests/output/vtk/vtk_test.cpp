@@ -411,6 +411,24 @@ TEST(Vtk, FieldsThatAreMadeGiveTheFilesOfArraysOnCellsOfEveryOrder) {
   }
 }
 
+TEST(Vtk, MeshesThatAreMadeGiveTheFilesOfArrays) {
+  for (int const order : {1, 3}) {
+    auto const block = make_block(5, 4, 3, order, [](Vec const& x) { return x[0] - x[1]; });
+    TemporaryDirectory directory;
+    for (VtkPrecision const precision : {VtkPrecision::single, VtkPrecision::double_}) {
+      VtkOptions options;
+      options.precision = precision;
+      std::vector<Field> const u{{"u", 1, block.u, {}}};
+      write_vtu(directory / "arrays.vtu", block.grid(), u, {}, options);
+      write_vtu(directory / "made.vtu", block.made_grid(), u, {}, options);
+      EXPECT_TRUE(text_of(directory / "arrays.vtu") == text_of(directory / "made.vtu"));
+      write_hdf(directory / "arrays.hdf", block.grid(), u, {}, options);
+      write_hdf(directory / "made.hdf", block.made_grid(), u, {}, options);
+      EXPECT_TRUE(text_of(directory / "arrays.hdf") == text_of(directory / "made.hdf"));
+    }
+  }
+}
+
 TEST(Vtk, FieldsThatAreMadeGiveTheFilesOfArrays) {
   ImageGrid const image{{0, 0, 0}, {1, 1, 1}, {41, 33, 27}};
   RandomFields const fields(image.n_points(), image.n_cells());
