@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace poisson::output {
 
@@ -60,12 +61,12 @@ struct Grid {
         std::copy_n(points.data() + 3 * nodes[i], n, out);
     }
   }
-  void nodes(std::int64_t cell, std::int64_t* out) const {
-    int const n = nodes_per_cell();
+  void nodes(std::int64_t first, std::int64_t n, std::int64_t* out) const {
+    int const of_cell = nodes_per_cell();
     if (make_cells)
-      make_cells(cell * n, n, out);
+      make_cells(first * of_cell, n * of_cell, out);
     else
-      std::copy_n(cells.data() + cell * n, n, out);
+      std::copy_n(cells.data() + first * of_cell, n * of_cell, out);
   }
 };
 
@@ -152,14 +153,26 @@ public:
       out = std::copy(x.begin(), x.end(), out);
     }
   }
-  /// Writes the nodes_per_cell() nodes of a cell.
-  void nodes(std::int64_t cell, std::int64_t* out) const {
+  /// Writes the nodes_per_cell() nodes of a cell; of n cells from `first` on.
+  void nodes(std::int64_t cell, std::int64_t* out) const { nodes(cell, 1, out); }
+  void nodes(std::int64_t first, std::int64_t n, std::int64_t* out) const {
     if (Grid const* const g = grid()) {
-      g->nodes(cell, out);
+      g->nodes(first, n, out);
       return;
     }
-    for (int i = 0; i < nodes_per_cell(); ++i)
-      out[i] = rectilinear() != nullptr ? rectilinear()->node(cell, i) : image()->node(cell, i);
+    for (std::int64_t cell = first; cell < first + n; ++cell)
+      for (int i = 0; i < nodes_per_cell(); ++i)
+        *out++ = rectilinear() != nullptr ? rectilinear()->node(cell, i) : image()->node(cell, i);
+  }
+  /// The same, first nodes of these cells before the second ones: along a line of cells they follow each other.
+  [[nodiscard]] std::vector<std::int64_t> nodes_by_place(std::int64_t first, std::int64_t n) const {
+    auto const of_cell = static_cast<std::size_t>(nodes_per_cell()), n_cells = static_cast<std::size_t>(n);
+    std::vector<std::int64_t> by_cell(of_cell * n_cells), result(by_cell.size());
+    nodes(first, n, by_cell.data());
+    for (std::size_t i = 0; i < of_cell; ++i)
+      for (std::size_t cell = 0; cell < n_cells; ++cell)
+        result[i * n_cells + cell] = by_cell[cell * of_cell + i];
+    return result;
   }
 
 private:

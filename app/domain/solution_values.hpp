@@ -67,8 +67,10 @@ public:
       pages_ = std::make_shared<PagedField>(context, around_.high.size(), around_.high.on(context).data());
     if (mesh_.is_whole())
       return {static_cast<std::size_t>(around_.high.size()),
-              [pages = pages_](std::int64_t first, std::int64_t n, double* out) { pages->read(first, n, out); }};
-    return {mesh_.n_in_own(), [this, pages = pages_](std::int64_t first, std::int64_t n, double* out) {
+              [pages = pages_](std::int64_t first, std::int64_t n, double* out) { pages->read(first, n, out); },
+              [pages = pages_](std::span<std::int64_t const> places, double* out) { pages->pick(places, out); }};
+    return {mesh_.n_in_own(),
+            [this, pages = pages_](std::int64_t first, std::int64_t n, double* out) {
               for (std::int64_t i = 0; i < n;) {  // a line of own cells' nodes is part of one around
                 std::int64_t const at = mesh_.in_own(first + i);
                 std::int64_t end = i + 1;
@@ -77,6 +79,12 @@ public:
                 pages->read(at, end - i, out + i);
                 i = end;
               }
+            },
+            [this, pages = pages_](std::span<std::int64_t const> places, double* out) {
+              std::vector<std::int64_t> around(places.begin(), places.end());
+              for (std::int64_t& place : around)
+                place = mesh_.in_own(place);
+              pages->pick(around, out);
             }};
   }
 

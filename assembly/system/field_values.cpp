@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <exception>
 #include <iterator>
-#include <vector>
 
 namespace poisson::assembly {
 
@@ -65,25 +64,12 @@ void FieldValues<T>::read_at(std::span<std::int64_t const> places, std::int64_t 
 
 template <class T>
 void FieldValues<T>::pick(std::span<std::int64_t const> places, T* out) const {
-  if (!fill_ || stored_->are_here) {
-    std::span<T const> const values = all();
-    for (std::int64_t const place : places)
-      *out++ = values[static_cast<std::size_t>(place)];
+  if (pick_ && !stored_->are_here) {
+    pick_(places, out);
     return;
   }
-  constexpr std::int64_t longest_step = 8;
-  std::vector<T> read;
-  for (std::size_t i = 0, end = 0; i < places.size(); i = end) {
-    end = i + 1;
-    std::int64_t const step = end < places.size() ? places[end] - places[i] : 0;
-    while (step > 0 && step <= longest_step && end < places.size() && places[end] - places[end - 1] == step)
-      ++end;
-    std::int64_t const n = places[end - 1] - places[i] + 1;
-    read.resize(static_cast<std::size_t>(n));
-    fill_(places[i], n, read.data());
-    for (std::size_t j = i; j < end; ++j)
-      *out++ = read[static_cast<std::size_t>(places[j] - places[i])];
-  }
+  for (std::int64_t const place : places)
+    read(place, 1, out++);
 }
 
 template <class T>
@@ -94,6 +80,7 @@ void FieldValues<T>::keep() {
   if (values.data() != stored_->own.data())
     *this = FieldValues(HostVector<T>(values.begin(), values.end()));
   fill_ = nullptr;
+  pick_ = nullptr;
 }
 
 template class FieldValues<double>;

@@ -26,7 +26,11 @@ public:
     stored_->own = std::move(values);
     stored_->values = stored_->own;
   }
-  FieldValues(std::size_t size, Fill fill) : size_(size), fill_(std::move(fill)), stored_(std::make_shared<Stored>()) {}
+  /// Writes the values at these places, as Fill those of a range.
+  using Pick = std::function<void(std::span<std::int64_t const> places, T* out)>;
+  /// `pick`: where it is faster than to fill ranges of one.
+  FieldValues(std::size_t size, Fill fill, Pick pick = {})
+      : size_(size), fill_(std::move(fill)), pick_(std::move(pick)), stored_(std::make_shared<Stored>()) {}
   /// Precondition: `values` outlive it.
   [[nodiscard]] static FieldValues view(std::span<T const> values) {
     FieldValues result(HostVector<T>{});
@@ -45,8 +49,7 @@ public:
   void read(std::int64_t first, std::int64_t n, T* out) const;
   /// Writes the n values from every one of these places on, by all threads. Throws what `fill` throws.
   void read_at(std::span<std::int64_t const> places, std::int64_t n, T* out) const;
-  /// Writes the values at these places. Even steps between them, as nodes on a line of cells have, are read at once. Throws what
-  /// `fill` throws.
+  /// Writes the values at these places. Throws what `fill` throws.
   void pick(std::span<std::int64_t const> places, T* out) const;
   [[nodiscard]] T const& operator[](std::size_t i) const { return all()[i]; }
   [[nodiscard]] auto begin() const { return all().begin(); }
@@ -65,6 +68,7 @@ private:
 
   std::size_t size_ = 0;
   Fill fill_;
+  Pick pick_;
   std::shared_ptr<Stored> stored_;
 };
 

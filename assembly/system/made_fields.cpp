@@ -36,16 +36,12 @@ public:
     for (std::int64_t begin = first / components_; begin < end; begin += cells_at_once) {
       std::int64_t const count = std::min(cells_at_once, end - begin);
       auto const n_local = static_cast<std::size_t>(space_->n_local), n_cells = static_cast<std::size_t>(count);
-      // The first unknowns of all cells, then the second ones: along a line of cells they are in even steps.
       std::vector<std::int32_t> dofs(n_cells * n_local);
-      std::vector<std::int64_t> places;
       std::vector<double> u;
       for (std::size_t c = 0; c < n_cells; ++c)
         space_->dofs(begin + static_cast<std::int64_t>(c), &dofs[c * n_local]);
       if (what_ != What::coefficient) {
-        for (std::size_t a = 0; a < n_local; ++a)
-          for (std::size_t c = 0; c < n_cells; ++c)
-            places.push_back(dofs[c * n_local + a]);
+        std::vector<std::int64_t> const places(dofs.begin(), dofs.end());
         u.resize(places.size());
         u_.pick(places, u.data());
       }
@@ -53,7 +49,7 @@ public:
         std::int64_t const cell = begin + static_cast<std::int64_t>(c);
         geometry.reset(cell, &dofs[c * n_local]);
         std::array<double, 6> values{};
-        of_cell(geometry, data.get(), cell, u.data() + c, n_cells, values);
+        of_cell(geometry, data.get(), cell, u.data() + c * n_local, values);
         put_of_cell(values.data(), cell, components_, first, n, out);
       }
     }
@@ -62,8 +58,7 @@ public:
   }
 
 private:
-  /// u at local node a is u[a * stride].
-  void of_cell(CellGeometry const& geometry, ProblemData const* data, std::int64_t cell, double const* u, std::size_t stride,
+  void of_cell(CellGeometry const& geometry, ProblemData const* data, std::int64_t cell, double const* u,
                std::array<double, 6>& values) const {
     unsigned const material = space_->material(cell);
     Tensor k;
@@ -82,7 +77,7 @@ private:
     Point3 reference{};
     for (std::size_t d = 0; d < 3; ++d)
       for (std::size_t a = 0; a < n_local; ++a)
-        reference[d] += tables_->shape.gradients[d * n_local + a] * u[a * stride];
+        reference[d] += tables_->shape.gradients[d * n_local + a] * u[a];
     Point3 real{};
     for (std::size_t d = 0; d < 3; ++d)
       real[d] = (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;

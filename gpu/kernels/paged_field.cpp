@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 
 namespace poisson {
 
@@ -22,6 +23,33 @@ void PagedField::read(std::int64_t first, std::int64_t n, double* out) {
     first += count;
     n -= count;
     out += count;
+  }
+}
+
+void PagedField::pick(std::span<std::int64_t const> places, double* out) {
+  // By page, in any order: every page is asked for once, which threads wait for. Bytes of a place: 8 and 8 of it and its value, and
+  // 4 twice.
+  auto const [low, high] = std::ranges::minmax_element(places);
+  if (low == places.end())
+    return;
+  std::int64_t const first = *low / entries_;
+  std::vector<std::int32_t> begin(static_cast<std::size_t>(*high / entries_ - first) + 2, 0), sorted(places.size());
+  auto const bin = [&](std::int64_t place) { return static_cast<std::size_t>(place / entries_ - first); };
+  for (std::int64_t const place : places)
+    ++begin[bin(place) + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<std::int32_t> next(begin.begin(), begin.end() - 1);
+  for (std::size_t i = 0; i < places.size(); ++i)
+    sorted[static_cast<std::size_t>(next[bin(places[i])]++)] = static_cast<std::int32_t>(i);
+  for (std::size_t of = 0; of < next.size(); ++of) {
+    if (begin[of] == begin[of + 1])
+      continue;
+    std::int64_t const number = first + static_cast<std::int64_t>(of);
+    std::shared_ptr<Page const> const from = page(number);
+    for (std::int32_t i = begin[of]; i < begin[of + 1]; ++i) {
+      auto const at = static_cast<std::size_t>(sorted[static_cast<std::size_t>(i)]);
+      out[at] = from->values[static_cast<std::size_t>(places[at] - number * entries_)];
+    }
   }
 }
 

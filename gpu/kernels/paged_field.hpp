@@ -27,6 +27,8 @@ public:
 
   /// Writes the numbers first ... first + n - 1. Throws std::bad_alloc.
   void read(std::int64_t first, std::int64_t n, double* out);
+  /// Writes the numbers at these places, fewer than 2^31, page by page: for places that are in few pages. Throws std::bad_alloc.
+  void pick(std::span<std::int64_t const> places, double* out);
   /// The numbers at these places, which are collected where they are. Throws OutOfMemoryError.
   [[nodiscard]] HostVector<double> at(std::span<std::int32_t const> places);
 

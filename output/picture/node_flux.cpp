@@ -127,16 +127,19 @@ NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_
 
   // The cells around these nodes, in their order: sums do not depend on the number of threads.
   std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(omp_get_max_threads()));
+  constexpr std::int64_t at_once = 1024;
   auto const n = mesh.n_cells();
 #pragma omp parallel
   {
     auto& mine = found[static_cast<std::size_t>(omp_get_thread_num())];
-    std::vector<std::int64_t> of_cell(nodes.size());
+    std::vector<std::int64_t> of_cells(nodes.size() * static_cast<std::size_t>(at_once));
 #pragma omp for schedule(static)
-    for (std::int64_t cell = 0; cell < n; ++cell) {
-      mesh.nodes(cell, of_cell.data());
-      if (std::ranges::any_of(of_cell, is_wanted))
-        mine.push_back(cell);
+    for (std::int64_t first = 0; first < n; first += at_once) {
+      std::int64_t const count = std::min(at_once, n - first);
+      mesh.nodes(first, count, of_cells.data());
+      for (std::int64_t i = 0; i < count; ++i)
+        if (std::ranges::any_of(std::span(of_cells).subspan(static_cast<std::size_t>(i) * nodes.size(), nodes.size()), is_wanted))
+          mine.push_back(first + i);
     }
   }
   fetch(found);

@@ -340,7 +340,7 @@ std::vector<BoundaryFace> boundary_faces_of_grid(Grid const& grid) {
   auto const n = grid.n_cells();
   std::vector<std::int64_t> nodes(static_cast<std::size_t>(grid.nodes_per_cell()));
   for (std::int64_t cell = 0; cell < n; ++cell) {
-    grid.nodes(cell, nodes.data());
+    grid.nodes(cell, 1, nodes.data());
     for (std::size_t face = 0; face < 6; ++face) {
       std::array<std::int64_t, 4> q{};
       for (std::size_t i = 0; i < 4; ++i)
@@ -438,20 +438,14 @@ std::vector<std::int64_t> cut_cells_of_lattice(Mesh const& mesh, CutAway const& 
 
 /// The smallest boxes around the nodes of some cells.
 std::vector<BoundingBox> boxes_of_cells(Mesh const& mesh, std::int64_t first, std::int64_t end) {
-  auto const n_local = static_cast<std::size_t>(mesh.nodes_per_cell()), n_cells = static_cast<std::size_t>(end - first);
-  // The first nodes of all cells, then the second ones: along a line of cells they follow each other.
-  std::vector<std::int64_t> nodes(n_cells * n_local), of_cell(n_local);
-  for (std::size_t c = 0; c < n_cells; ++c) {
-    mesh.nodes(first + static_cast<std::int64_t>(c), of_cell.data());
-    for (std::size_t i = 0; i < n_local; ++i)
-      nodes[i * n_cells + c] = of_cell[i];
-  }
+  auto const n_cells = static_cast<std::size_t>(end - first);
+  std::vector<std::int64_t> const nodes = mesh.nodes_by_place(first, end - first);
   std::vector<double> points(3 * nodes.size());
   mesh.points_of(nodes, points.data());
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<BoundingBox> boxes(n_cells, {{infinity, infinity, infinity}, {-infinity, -infinity, -infinity}});
   double const* x = points.data();
-  for (std::size_t i = 0; i < n_local; ++i)
+  for (int i = 0; i < mesh.nodes_per_cell(); ++i)
     for (BoundingBox& box : boxes)
       for (std::size_t d = 0; d < 3; ++d, ++x) {
         box.low[d] = std::min(box.low[d], *x);

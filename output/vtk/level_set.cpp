@@ -115,13 +115,7 @@ std::vector<Triangle> triangles_of(Mesh const& mesh, ValuesOfNodes const& values
     auto& out = of_parts[static_cast<std::size_t>(part)];
     std::int64_t const begin = part * cells_per_part, end = std::min(mesh.n_cells(), begin + cells_per_part);
     auto const n_cells = static_cast<std::size_t>(end - begin);
-    // The first nodes of all cells, then the second ones: along a line of cells they follow each other.
-    std::vector<std::int64_t> numbers(n_local * n_cells), of_cell(n_local);
-    for (std::size_t c = 0; c < n_cells; ++c) {
-      mesh.nodes(begin + static_cast<std::int64_t>(c), of_cell.data());
-      for (std::size_t i = 0; i < n_local; ++i)
-        numbers[i * n_cells + c] = of_cell[i];
-    }
+    std::vector<std::int64_t> const numbers = mesh.nodes_by_place(begin, end - begin);
     std::vector<double> at_nodes(numbers.size());
     values(numbers, at_nodes.data());
     std::vector<Corner> nodes(n_local);

@@ -218,9 +218,10 @@ DataArray connectivity(Mesh const& mesh, char const* name, ScalarType type) {
   DataArray array{name, type, 1, mesh.n_cells() * mesh.nodes_per_cell()};
   array.fill = [mesh, order = vtk_node_order(mesh.order())](std::int64_t first, std::int64_t count, void* out) {
     auto* const nodes = static_cast<Index*>(out);
+    constexpr std::int64_t at_once = 64;
     std::int64_t const m = mesh.nodes_per_cell();
-    std::vector<std::int64_t> own(static_cast<std::size_t>(m));
-    std::int64_t cell = first / m;
+    std::vector<std::int64_t> of_cells(static_cast<std::size_t>(m * at_once));
+    std::int64_t cell = first / m, first_here = cell, n_here = 0;
     auto k = static_cast<std::size_t>(first % m);
     for (std::int64_t i = 0; i < count; ++cell, k = 0) {
       if (ImageGrid const* const image = mesh.image()) {
@@ -230,9 +231,14 @@ DataArray connectivity(Mesh const& mesh, char const* name, ScalarType type) {
           nodes[i] = static_cast<Index>(corner + (at & 1) + ((at >> 1 & 1) + (at >> 2) * image->n[1]) * image->n[0]);
         }
       } else {
-        mesh.nodes(cell, own.data());
+        if (cell >= first_here + n_here) {
+          first_here = cell;
+          n_here = std::min(at_once, mesh.n_cells() - cell);
+          mesh.nodes(cell, n_here, of_cells.data());
+        }
+        std::int64_t const* const own = &of_cells[static_cast<std::size_t>((cell - first_here) * m)];
         for (; k < order.size() && i < count; ++k, ++i)
-          nodes[i] = static_cast<Index>(own[static_cast<std::size_t>(order[k])]);
+          nodes[i] = static_cast<Index>(own[order[k]]);
       }
     }
   };

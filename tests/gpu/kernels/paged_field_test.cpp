@@ -67,6 +67,13 @@ TYPED_TEST(Paged, ManyThreadsReadAtOnce) {
           found.assign(static_cast<std::size_t>(n), 0);
           pages.read(first, n, found.data());
           wrong += std::equal(found.begin(), found.end(), values.begin() + first) ? 0 : 1;
+          std::vector<std::int64_t> some;
+          for (int i = 0; i < 50; ++i)
+            some.push_back(std::uniform_int_distribution<std::int64_t>(0, x.size() - 1)(random));
+          found.resize(some.size());
+          pages.pick(some, found.data());
+          for (std::size_t i = 0; i < some.size(); ++i)
+            wrong += found[i] == values[static_cast<std::size_t>(some[i])] ? 0 : 1;
           if (turn % 20 != 0)
             continue;
           places = {static_cast<std::int32_t>(first), 3, 39999, 3};
