@@ -1119,11 +1119,11 @@ SolutionFields Discretization::fields_of(FieldValues<double> const& u, OutputNod
   SolutionFields fields = solution_fields(impl_->space, impl_->element, impl_->data, u,
                                           impl_->data.exact ? impl_->shift_of_exact() : 0, nodes, options);
   if (options.flux_points)
-    fields.flux_points = this->flux_at_nodes(u.all(), nodes);
+    fields.flux_points = this->flux_at_nodes(u, nodes);
   return fields;
 }
 
-HostVector<double> Discretization::flux_at_nodes(std::span<double const> u, OutputNodes nodes) const {
+HostVector<double> Discretization::flux_at_nodes(FieldValues<double> const& u, OutputNodes nodes) const {
   return assembly::flux_at_nodes(impl_->space, impl_->element, impl_->data, u, nodes);
 }
 

@@ -322,14 +322,14 @@ public:
                                       FieldOptions const& options = {}) const {
     return fields_of(FieldValues<double>::view(u), nodes, options);
   }
-  /// The same of u that may be made. Only flux_points, and nodes that are not those of the unknowns, ask for all of it.
+  /// The same of u that may be made, of which some parts at a time are asked for.
   [[nodiscard]] SolutionFields fields_of(FieldValues<double> const& u, OutputNodes nodes = OutputNodes::equidistant,
                                          FieldOptions const& options = {}) const;
   /// Whether unknowns that are near have numbers that are near, on boxes and lattices: some pages of all values have those of many
   /// cells that follow each other.
   [[nodiscard]] bool has_near_numbers() const;
   /// -k grad u per node, as SolutionFields::flux_points.
-  [[nodiscard]] HostVector<double> flux_at_nodes(std::span<double const> u, OutputNodes nodes) const;
+  [[nodiscard]] HostVector<double> flux_at_nodes(FieldValues<double> const& u, OutputNodes nodes) const;
   /// Sizes and places of the boundaries and materials. Errors: InputError for an inverted cell.
   [[nodiscard]] MeshParts parts() const;
   /// The axis-aligned bounding box of all nodes.

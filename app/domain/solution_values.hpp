@@ -57,20 +57,22 @@ public:
     return pages_ != nullptr ? pages_->at(unknowns) : entries_of(around_.high, unknowns);
   }
 
-  /// u at the unknowns of mesh.own; read in pages from a device, if unknowns that are near are numbered so (has_near_numbers).
-  /// Then several threads may call at(). This and the mesh outlive it.
+  /// u at the unknowns of mesh.around, and of mesh.own; read in pages from a device, if unknowns that are near are numbered so
+  /// (has_near_numbers). Then several threads may call at(). This and the mesh outlive it.
+  [[nodiscard]] assembly::FieldValues<double> of_around() const {
+    if (!is_in_pages())
+      return assembly::FieldValues<double>::view(host());
+    return {static_cast<std::size_t>(around_.high.size()),
+            [pages = pages()](std::int64_t first, std::int64_t n, double* out) { pages->read(first, n, out); },
+            [pages = pages()](std::span<std::int64_t const> places, double* out) { pages->pick(places, out); }};
+  }
   [[nodiscard]] assembly::FieldValues<double> of_own_cells() const {
+    if (mesh_.is_whole())
+      return of_around();
     if (!is_in_pages())
       return assembly::FieldValues<double>::view(host_of_own_cells());
-    Context& context = *around_.high.context();
-    if (pages_ == nullptr)
-      pages_ = std::make_shared<PagedField>(context, around_.high.size(), around_.high.on(context).data());
-    if (mesh_.is_whole())
-      return {static_cast<std::size_t>(around_.high.size()),
-              [pages = pages_](std::int64_t first, std::int64_t n, double* out) { pages->read(first, n, out); },
-              [pages = pages_](std::span<std::int64_t const> places, double* out) { pages->pick(places, out); }};
     return {mesh_.n_in_own(),
-            [this, pages = pages_](std::int64_t first, std::int64_t n, double* out) {
+            [this, pages = pages()](std::int64_t first, std::int64_t n, double* out) {
               for (std::int64_t i = 0; i < n;) {  // a line of own cells' nodes is part of one around
                 std::int64_t const at = mesh_.in_own(first + i);
                 std::int64_t end = i + 1;
@@ -80,7 +82,7 @@ public:
                 i = end;
               }
             },
-            [this, pages = pages_](std::span<std::int64_t const> places, double* out) {
+            [this, pages = pages()](std::span<std::int64_t const> places, double* out) {
               std::vector<std::int64_t> around(places.begin(), places.end());
               for (std::int64_t& place : around)
                 place = mesh_.in_own(place);
@@ -106,6 +108,14 @@ private:
   [[nodiscard]] bool is_in_pages() const {
     Context const* const context = around_.high.context();
     return context != nullptr && context->backend() != Backend::cpu && mesh_.own != nullptr && mesh_.own->has_near_numbers();
+  }
+
+  [[nodiscard]] std::shared_ptr<PagedField> pages() const {
+    if (pages_ == nullptr) {
+      Context& context = *around_.high.context();
+      pages_ = std::make_shared<PagedField>(context, around_.high.size(), around_.high.on(context).data());
+    }
+    return pages_;
   }
 
   Domain const& mesh_;

@@ -94,8 +94,6 @@ std::int64_t Outputs::bytes(OutputSizes sizes) const {
   for (auto const& output : list_)
     arrays.merge(output->arrays());
   bool const at_other_nodes = config_.problem.order >= 3 && lists_nodes(config_);
-  if (config_.output.writes(SolutionField::flux_points) || (take_fields() && at_other_nodes))
-    arrays.insert(SolutionField::u);
   std::int64_t fields = 0;
   if (take_fields()) {
     fields = sizes.fields;

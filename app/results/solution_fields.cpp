@@ -83,7 +83,7 @@ HostVector<double> flux_at_own_nodes(Solution const& solution, RunConfig const& 
   HostVector<double> around, result;
   solution.team.together([&] {
     if (mesh.around)
-      around = mesh.around->flux_at_nodes(solution.u.host(), output_nodes(config));
+      around = mesh.around->flux_at_nodes(solution.u.of_around(), output_nodes(config));
     result.resize(3 * mesh.n_in_own());
   });
   std::vector<std::array<double, 3>> rows(static_cast<std::size_t>(mesh.n_rows));

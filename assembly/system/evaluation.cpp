@@ -333,9 +333,9 @@ struct Equidistant {
     if (needed)
       owner = space.owners();
   }
-  void move_values(std::vector<double> const& in, std::vector<double>& out, std::vector<double>& work) const {
+  void move_values(double const* in, std::vector<double>& out, std::vector<double>& work) const {
     double const* const v = values.values.data();
-    apply_tensor(values.n_functions, values.n_functions, v, v, v, in.data(), out.data(), work);
+    apply_tensor(values.n_functions, values.n_functions, v, v, v, in, out.data(), work);
   }
   void move_points(CellGeometry const& cell, std::array<std::vector<double>, 3>& out, std::vector<double>& work) const {
     double const* const w = map.values.data();
@@ -573,7 +573,7 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
 }
 
 HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                 std::span<double const> u, OutputNodes nodes) {
+                                 FieldValues<double> const& u, OutputNodes nodes) {
   bool const equidistant = Equidistant(space, element, nodes).needed;
   std::vector<double> places = element.nodes;
   for (int i = 0; equidistant && i <= space.order; ++i)
@@ -583,13 +583,13 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
   struct State {
     ProblemData data;
     CellGeometry geometry;
-    std::vector<std::int32_t> dofs;
-    std::vector<double> u, work;
+    UnknownsOfCells unknowns;
+    std::vector<double> work;
     std::array<std::vector<double>, 3> x, slope;  // places, and derivatives of u by reference coordinates
     std::array<std::vector<double>, 9> jacobian;
   };
   auto const make_state = [&] {
-    State state{data, CellGeometry(space), std::vector<std::int32_t>(n), std::vector<double>(n), {}, {}, {}, {}};
+    State state{data, CellGeometry(space), UnknownsOfCells(space, &u), {}, {}, {}, {}};
     for (auto* const list : {&state.x, &state.slope})
       for (auto& values : *list)
         values.resize(n);
@@ -602,10 +602,8 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
   HostVector<std::int32_t> cells_around;
   cells_around.resize(space.n_dofs, 0);
   auto const add_cell = [&](State& state, std::int64_t const cell) {
-    space.dofs(cell, state.dofs.data());
-    state.geometry.reset(cell, state.dofs.data());
-    for (std::size_t a = 0; a < n; ++a)
-      state.u[a] = u[state.dofs[a]];
+    std::int32_t const* const dofs = state.unknowns.dofs(cell);
+    state.geometry.reset(cell, dofs);
     auto const apply = [&](Basis1D const& table, int direction, double const* in, std::vector<double>& out) {
       std::array<double const*, 3> along{table.values.data(), table.values.data(), table.values.data()};
       if (direction >= 0)
@@ -613,7 +611,7 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
       apply_tensor(table.n_points, table.n_functions, along[0], along[1], along[2], in, out.data(), state.work);
     };
     for (int d = 0; d < 3; ++d) {
-      apply(basis, d, state.u.data(), state.slope[d]);
+      apply(basis, d, state.unknowns.u(cell), state.slope[d]);
       apply(map, -1, state.geometry.nodes(d), state.x[d]);
       for (int e = 0; e < 3; ++e)
         apply(map, e, state.geometry.nodes(d), state.jacobian[3 * d + e]);
@@ -633,7 +631,7 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
       for (int d = 0; d < 3; ++d)
         gradient[d] = (c[3 * d] * state.slope[0][a] + c[3 * d + 1] * state.slope[1][a] + c[3 * d + 2] * state.slope[2][a]) / det;
       Point3 const conducted = coefficient.seen_from(middle, {state.x[0][a], state.x[1][a], state.x[2][a]}, material) * gradient;
-      auto const dof = static_cast<std::int64_t>(state.dofs[a]);
+      auto const dof = static_cast<std::int64_t>(dofs[a]);
       ++cells_around[dof];
       for (int d = 0; d < 3; ++d)
         flux[3 * dof + d] -= conducted[d];
@@ -642,6 +640,7 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
   for (auto const& parts : space.color_parts())
     parallel_for(static_cast<std::int64_t>(parts.size()), make_state, [&](State& state, std::int64_t const i) {
       auto const [begin, end] = part(space.n_cells, space.cells_per_part, parts[i]);
+      state.unknowns.take(begin, end);
       for (auto cell = begin; cell < end; ++cell)
         add_cell(state, cell);
     });
@@ -675,22 +674,20 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
 
   if (equidistant.needed) {
     of_nodes.resize(space.n_dofs);
-    std::span<double const> const u = values.all();
     struct State {
       ProblemData data;
       OutputCell cell;
-      std::vector<double> u, moved_u;
+      UnknownsOfCells unknowns;
+      std::vector<double> moved_u;
     };
     auto const make_state = [&] {
-      return State{data, OutputCell(space), std::vector<double>(n_local), std::vector<double>(n_local)};
+      return State{data, OutputCell(space), UnknownsOfCells(space, &values), std::vector<double>(n_local)};
     };
-    for_all_cells(space, make_state, [&](State& state, std::int64_t const cell, std::int64_t) {
-      auto& [geometry, dofs, points, work] = state.cell;
-      space.dofs(cell, dofs.data());
-      geometry.reset(cell, dofs.data());
-      for (int a = 0; a < n_local; ++a)
-        state.u[a] = u[dofs[a]];
-      equidistant.move_values(state.u, state.moved_u, work);
+    auto const move = [&](State& state, std::int64_t const cell) {
+      std::int32_t const* const dofs = state.unknowns.dofs(cell);
+      auto& [geometry, unused, points, work] = state.cell;
+      geometry.reset(cell, dofs);
+      equidistant.move_values(state.unknowns.u(cell), state.moved_u, work);
       if (state.data.exact)
         equidistant.move_points(geometry, points, work);
       for (int a = 0; a < n_local; ++a)
@@ -699,6 +696,12 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
           if (state.data.exact)
             exact[dof] = state.data.exact->finite({points[0][a], points[1][a], points[2][a]}, exact_name) - shift;
         }
+    };
+    parallel_for(n_parts(space.n_cells, space.cells_per_part), make_state, [&](State& state, std::int64_t const i) {
+      auto const [begin, end] = part(space.n_cells, space.cells_per_part, i);
+      state.unknowns.take(begin, end);
+      for (std::int64_t cell = begin; cell < end; ++cell)
+        move(state, cell);
     });
   } else if (data.exact && !makes_exact && !of_box) {
     for_all_dofs(

@@ -45,7 +45,7 @@ namespace poisson::assembly {
 /// polynomials and its own k. NaN where no cell around a node has a positive Jacobian there. Threaded; the same bits for any number
 /// of threads. Errors: InputError for values that a coefficient must not take.
 [[nodiscard]] HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                               std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant);
+                                               FieldValues<double> const& u, OutputNodes nodes = OutputNodes::equidistant);
 
 /// u, exact - shift and the error on these nodes, coefficient, flux and material on the cells, with what the options ask for but
 /// flux_points. `exact` may be missing.

@@ -32,24 +32,15 @@ public:
     constexpr std::int64_t cells_at_once = 1024;
     std::unique_ptr<ProblemData> data = what_ == What::gradient ? nullptr : copies_->take();
     CellGeometry geometry(*space_);
+    UnknownsOfCells unknowns(*space_, what_ == What::coefficient ? nullptr : &u_);
     std::int64_t const end = (first + n + components_ - 1) / components_;
     for (std::int64_t begin = first / components_; begin < end; begin += cells_at_once) {
-      std::int64_t const count = std::min(cells_at_once, end - begin);
-      auto const n_local = static_cast<std::size_t>(space_->n_local), n_cells = static_cast<std::size_t>(count);
-      std::vector<std::int32_t> dofs(n_cells * n_local);
-      std::vector<double> u;
-      for (std::size_t c = 0; c < n_cells; ++c)
-        space_->dofs(begin + static_cast<std::int64_t>(c), &dofs[c * n_local]);
-      if (what_ != What::coefficient) {
-        std::vector<std::int64_t> const places(dofs.begin(), dofs.end());
-        u.resize(places.size());
-        u_.pick(places, u.data());
-      }
-      for (std::size_t c = 0; c < n_cells; ++c) {
-        std::int64_t const cell = begin + static_cast<std::int64_t>(c);
-        geometry.reset(cell, &dofs[c * n_local]);
+      std::int64_t const up_to = std::min(begin + cells_at_once, end);
+      unknowns.take(begin, up_to);
+      for (std::int64_t cell = begin; cell < up_to; ++cell) {
+        geometry.reset(cell, unknowns.dofs(cell));
         std::array<double, 6> values{};
-        of_cell(geometry, data.get(), cell, u.data() + c * n_local, values);
+        of_cell(geometry, data.get(), cell, unknowns.u(cell), values);
         put_of_cell(values.data(), cell, components_, first, n, out);
       }
     }
@@ -95,6 +86,19 @@ private:
 };
 
 }  // namespace
+
+void UnknownsOfCells::take(std::int64_t begin, std::int64_t end) {
+  auto const n_local = static_cast<std::size_t>(space_->n_local);
+  begin_ = begin;
+  dofs_.resize(static_cast<std::size_t>(end - begin) * n_local);
+  for (std::int64_t cell = begin; cell < end; ++cell)
+    space_->dofs(cell, &dofs_[static_cast<std::size_t>(cell - begin) * n_local]);
+  if (u_ == nullptr)
+    return;
+  places_.assign(dofs_.begin(), dofs_.end());
+  values_.resize(places_.size());
+  u_->pick(places_, values_.data());
+}
 
 void try_all(FieldValues<double> const& values) {
   constexpr std::int64_t piece = std::int64_t{1} << 12;
