@@ -29,7 +29,7 @@ public:
 
   /// Writes the values first ... first + n - 1.
   void operator()(std::int64_t first, std::int64_t n, double* out) const {
-    constexpr std::int64_t cells_at_once = 1024;
+    std::int64_t const cells_at_once = std::max(8192 / space_->n_local, 1);
     std::unique_ptr<ProblemData> data = what_ == What::gradient ? nullptr : copies_->take();
     CellGeometry geometry(*space_);
     UnknownsOfCells unknowns(*space_, what_ == What::coefficient ? nullptr : &u_);

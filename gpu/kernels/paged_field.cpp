@@ -3,6 +3,7 @@
 #include "gpu/kernels/fields.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <numeric>
 
@@ -72,17 +73,20 @@ std::shared_ptr<PagedField::Page const> PagedField::page(std::int64_t number) {
   }
   std::shared_ptr<Page> page;
   if (pages_.size() >= most_) {
-    auto const is_older = [](auto const& a, auto const& b) {
-      return a->is_here != b->is_here ? a->is_here : a->last_read < b->last_read;
+    // Of those that nobody reads: fresh memory for each of many pages would leave holes between what else is in memory.
+    auto const is_free = [](auto const& one) { return one->is_here && one.use_count() == 1; };
+    auto const is_older = [&](auto const& a, auto const& b) {
+      return is_free(a) != is_free(b) ? is_free(a) : a->last_read < b->last_read;
     };
     auto const oldest = std::ranges::min_element(pages_, is_older);
-    if ((*oldest)->is_here) {
+    if (is_free(*oldest)) {
+      std::atomic_thread_fence(std::memory_order_acquire);  // after what its last readers did
       page = std::move(*oldest);
       *oldest = std::move(pages_.back());
       pages_.pop_back();
     }
   }
-  if (page == nullptr || page.use_count() > 1)  // a thread still reads it
+  if (page == nullptr)
     page = std::make_shared<Page>();
   page->number = number;
   page->is_here = false;

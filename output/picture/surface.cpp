@@ -474,7 +474,7 @@ std::vector<std::int64_t> cut_cells(Mesh const& mesh, CutAway const& cut) {
   double const margin = mesh.order() > 1 ? 0.1 : 0;
   if (mesh.grid() == nullptr)
     return cut_cells_of_lattice(mesh, cut, margin);
-  constexpr std::int64_t at_once = 1024;
+  std::int64_t const at_once = std::max(8192 / mesh.nodes_per_cell(), 1);
   std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(omp_get_max_threads()));
 #pragma omp parallel
   {
