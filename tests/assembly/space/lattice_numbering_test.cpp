@@ -72,13 +72,13 @@ TEST(LatticeNumbering, LatticesFacesEdgesVertices) {
   EXPECT_EQ(numbering.unknown(1, 0, 1, 1), shared);
   LatticeLayout const& layout = numbering.layout;
   LatticeRim const rim = layout.rim();
-  auto const at = layout.copy_offsets[shared - numbering.first_face];
-  EXPECT_EQ(layout.copy_offsets[shared - numbering.first_face + 1] - at, 2);
-  EXPECT_EQ(layout.copies[at], rim.place(2, 1, 1));
-  EXPECT_EQ(layout.copies[at + 1], rim.size() + rim.place(0, 1, 1));
+  auto const at = layout.tables->copy_offsets[shared - numbering.first_face];
+  EXPECT_EQ(layout.tables->copy_offsets[shared - numbering.first_face + 1] - at, 2);
+  EXPECT_EQ(layout.tables->copies[at], rim.place(2, 1, 1));
+  EXPECT_EQ(layout.tables->copies[at + 1], rim.size() + rim.place(0, 1, 1));
   EXPECT_EQ(numbering.first_node(shared), (LatticeNode{0, 14}));
   // 27 nodes in each lattice but for the inner one.
-  EXPECT_EQ(layout.copy_offsets.back(), 52);
+  EXPECT_EQ(layout.tables->copy_offsets.back(), 52);
 }
 
 }  // namespace
