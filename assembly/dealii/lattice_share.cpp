@@ -523,6 +523,7 @@ private:
         if (at.index[face / 2] == (face % 2 == 0 ? 0 : n - 1))
           add_boundary_face(space, own_->n_own_cells() + c, lattice.boundary_ids[face], face);
     }
+    space.boundary_faces.shrink_to_fit();
     space.boundary_ids = mesh_.boundary_ids;
     space.material_ids = mesh_.material_ids;
     space.n_own = own_->n_rows;
