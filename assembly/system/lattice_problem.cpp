@@ -332,12 +332,14 @@ LatticeProblem lattice_problem_of_pieces(Space const& around, ReferenceElement c
 }
 
 std::int64_t lattice_problem_bytes(LatticeLayout const& layout, bool shares_coordinates) {
-  // Dirichlet values, marks, loads; while these are made also those of the conditions.
+  // Dirichlet values, marks, loads; while these are made also those of the conditions. Tables of lattices are the mesh's.
   if (layout.is_box())
     return (17 + 19) * layout.n_on_boundary();
+  if (shares_coordinates)
+    return (17 + 13) * (layout.n_unknowns - layout.n_inner());
   std::int64_t const m = layout.nodes(), rims = layout.n_lattices * layout.rim().size(),
                      on_rims = layout.n_unknowns - layout.n_inner();
-  return (shares_coordinates ? 0 : 24 * layout.n_lattices * m * m * m) + 8 * rims + (8 + 17) * on_rims;
+  return 24 * layout.n_lattices * m * m * m + 8 * rims + (8 + 17) * on_rims;
 }
 
 std::int64_t emptied_entries(Space const& around, DirichletValues const& dirichlet,
