@@ -468,14 +468,20 @@ ExpectedOrderOne order_one_of_lattices(LargestPart const& part, Backend backend,
   coarse.n_unknowns = part.vertices;
   std::int64_t const m = coarse.nodes(), coarse_rims = coarse.n_lattices * coarse.rim().size();
   result.tables = 9 * (rims + coarse_rims) + 9 * on_rims * (p + 1) / p;
-  // The problem in both orders, the tables once more; what the elements keep of it is gone with them.
-  bool const shares = !fine.all_on_rim;
-  result.host = assembly::lattice_problem_bytes(fine, shares) +
-                assembly::lattice_problem_bytes(fine, part.whole.memory.at_once > 0) / (p * p * p) + 2 * result.tables;
   if (!fine.all_on_rim) {
-    result.nodes = coarse.n_lattices * m * m * m;
+    // The problem of order 1, and on one rank again that from which it is made. Tables of order 1 for it and for the levels, with
+    // what is listed to make them; those of the matrix are the mesh's.
+    std::int64_t const on_coarse = std::max<std::int64_t>(coarse.n_unknowns - coarse.n_inner(), 0),
+                       nodes = coarse.n_lattices * m * m * m;
+    result.host = (part.is_whole ? assembly::lattice_problem_bytes(fine, true) : 0) + 17 * on_coarse +
+                  (part.whole.memory.at_once > 0 ? 0 : 24 * nodes) + 2 * 8 * (coarse_rims + on_coarse) + 8 * on_coarse + rims +
+                  4 * on_rims;
+    result.nodes = nodes;
     result.backend = LatticeSystem::peak_bytes(coarse, part.whole.varying_fields, backend, Format::half_cds);
   } else {
+    // The problem in both orders, the tables once more; what the elements keep of it is gone with them.
+    result.host = assembly::lattice_problem_bytes(fine, false) + assembly::lattice_problem_bytes(fine, false) / (p * p * p) +
+                  2 * result.tables;
     result.backend = LatticeSystem::peak_bytes(coarse, part.whole.varying_fields, backend, Format::matrix_free);
     result.tensors = 8 * LatticeOperator::n_tensor_values(fine.n_lattices, 1);
   }
