@@ -592,12 +592,13 @@ struct Discretization::Impl {
         has_places(whole.has_places),
         summary(whole.summary),
         couplings(whole.couplings),
-        pure_neumann(false),
-        of_whole(DirichletValues()) {
+        pure_neumann(false) {
     // An unknown at the rim of a part may have its Dirichlet face in a cell that is not here.
     std::vector<double> const all = whole.dirichlet_values();
+    DirichletValues given;
     for (std::int32_t const unknown : unknowns)
-      of_whole->values.push_back(all[static_cast<std::size_t>(unknown)]);
+      given.values.push_back(all[static_cast<std::size_t>(unknown)]);
+    of_whole.emplace(given);
     std::vector<std::int32_t> here(static_cast<std::size_t>(whole.data.point_loads.loads.empty() ? 0 : whole.space.n_dofs), -1);
     for (std::size_t i = 0; i < unknowns.size() && !here.empty(); ++i)
       here[unknowns[i]] = static_cast<std::int32_t>(i);
@@ -616,11 +617,13 @@ struct Discretization::Impl {
         has_places(around.has_places),
         summary(around.summary),
         couplings(around.couplings),
-        pure_neumann(false),
-        of_whole(DirichletValues{space.lattices->first_face, {}}) {
+        pure_neumann(false) {
     DirichletValues const all = around.dirichlet_on_rims();
+    DirichletValues given{all.first, {}};
+    given.values.reserve(static_cast<std::size_t>(own.n_in_pieces() - all.first));
     for (std::int64_t i = all.first; i < own.n_in_pieces(); ++i)
-      of_whole->values.push_back(all[own.in_pieces(i)]);
+      given.values.push_back(all[own.in_pieces(i)]);
+    of_whole.emplace(given);
     for (PointLoads::Load& load : data.point_loads.loads) {
       if (load.cell >= space.n_cells)
         load.cell = -1;
@@ -660,7 +663,7 @@ struct Discretization::Impl {
   /// Of all unknowns that have some.
   [[nodiscard]] DirichletValues dirichlet_on_rims() const {
     if (of_whole)
-      return *of_whole;
+      return of_whole->all();
     BoundaryTerms const terms = boundary_terms(space, element, data);
     DirichletValues result{terms.places.first, {}};
     result.values.assign(static_cast<std::size_t>(space.n_dofs - result.first), std::numeric_limits<double>::quiet_NaN());
@@ -678,9 +681,8 @@ struct Discretization::Impl {
   /// What is given of a part, as constraints of all of its unknowns.
   [[nodiscard]] Constraints constraints_of_whole() const {
     Constraints result(space.n_dofs);
-    for (std::int64_t i = of_whole->first; i < space.n_dofs; ++i)
-      if (of_whole->has(i))
-        result.set(static_cast<std::int32_t>(i), (*of_whole)[i]);
+    for (std::size_t i = 0; i < of_whole->unknowns.size(); ++i)
+      result.set(of_whole->unknowns[i], of_whole->values[i]);
     result.close();
     return result;
   }
@@ -721,7 +723,7 @@ struct Discretization::Impl {
   MeshSummary summary;
   std::int64_t couplings;                    ///< pairs of unknowns that share a cell
   mutable std::optional<bool> pure_neumann;  ///< known once it was asked for
-  std::optional<DirichletValues> of_whole;   ///< of a part of a mesh, once they are known
+  std::optional<ListedValues> of_whole;      ///< Dirichlet values of a part of a mesh, once they are known
   std::optional<double> of_part;             ///< of a part: what is taken off the exact solution
 };
 
@@ -895,7 +897,7 @@ LatticeGeometry Discretization::lattice_geometry(Discretization const& around, s
 
 LatticeProblem Discretization::lattice_problem_of_pieces() const {
   assert(impl_->data.diagonal_code() && impl_->data.one_source() && impl_->of_whole);
-  return assembly::lattice_problem_of_pieces(impl_->space, impl_->element, impl_->data, *impl_->of_whole);
+  return assembly::lattice_problem_of_pieces(impl_->space, impl_->element, impl_->data, impl_->of_whole->all());
 }
 
 LatticeProblem Discretization::lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet,
@@ -1041,7 +1043,7 @@ std::vector<double> Discretization::dirichlet_values() const {
 
 void Discretization::set_dirichlet_values(std::span<double const> values) {
   auto const first = static_cast<std::size_t>(impl_->space.lattices ? impl_->space.lattices->first_face : 0);
-  impl_->of_whole = DirichletValues{static_cast<std::int64_t>(first), {values.begin() + first, values.end()}};
+  impl_->of_whole.emplace(DirichletValues{static_cast<std::int64_t>(first), {values.begin() + first, values.end()}});
 }
 
 DirichletValues Discretization::dirichlet_on_rims() const {
@@ -1050,7 +1052,7 @@ DirichletValues Discretization::dirichlet_on_rims() const {
 
 void Discretization::set_dirichlet_on_rims(DirichletValues const& given) {
   assert(given.end() == impl_->space.n_dofs);
-  impl_->of_whole = given;
+  impl_->of_whole.emplace(given);
 }
 
 bool Discretization::has_exact() const {

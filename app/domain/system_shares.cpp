@@ -67,7 +67,7 @@ SystemShare shared_out(std::shared_ptr<CsrMatrix const> matrix, HostVector<doubl
       mine = std::move(received);
   }
   matrix.reset();
-  b = {};
+  b = HostVector<double>();  // an empty list in braces would keep the memory
   return unpacked_system(mine);
 }
 

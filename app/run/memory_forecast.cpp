@@ -87,12 +87,13 @@ LargestPart whole_mesh(assembly::Estimate const& whole, RunConfig const& config)
   return part;
 }
 
-/// Dirichlet values and marks of the unknowns around own rows, of pieces of lattices on their rims, where gpu/elements assembles
-/// lattices on several ranks.
-std::int64_t bytes_of_fixed_values(AssemblyPlan const& plan, LargestPart const& part) {
-  if (plan.route == Route::lattices)
-    return 17 * (part.layout.n_unknowns - part.layout.n_inner());
-  return plan.route == Route::cells ? 17 * part.around : 0;
+/// Where gpu/elements assembles lattices on several ranks: Dirichlet values with their unknowns, in both spaces and in the system,
+/// at most of all unknowns on the boundary; marks of unknowns on rims, or in single cells of all.
+std::int64_t bytes_of_fixed_values(RunConfig const& config, AssemblyPlan const& plan, LargestPart const& part) {
+  if (plan.route != Route::lattices && plan.route != Route::cells)
+    return 0;
+  std::int64_t const p = config.problem.order, lists = 3 * 12 * p * p * part.boundary_faces;
+  return lists + (plan.route == Route::lattices ? part.layout.n_unknowns - part.layout.n_inner() : part.around);
 }
 
 LargestPart part_of_box(assembly::Estimate const& whole, RunConfig const& config, AssemblyPlan const& plan, int ranks) {
@@ -133,13 +134,19 @@ LargestPart part_of_box(assembly::Estimate const& whole, RunConfig const& config
   if (plan.has_box_levels)
     part.blocks = partition.node_blocks();
   part.space = part.making_mesh = around.memory.space + own.memory.space;
-  part.constraints = plan.route == Route::csr ? around.memory.constraints : bytes_of_fixed_values(plan, part);
+  part.constraints = plan.route == Route::csr ? around.memory.constraints : bytes_of_fixed_values(config, plan, part);
   part.assembled = around.memory.csr + 12 * part.around;  // with the places of the unknowns
   part.solution = 8 * part.around;
   part.output = own.memory.output + 12 * own.mesh.dofs;  // and u of the cells' unknowns, with their places
   part.made = own.memory.made;
   part.largest_output = own.memory.largest_output;
   return part;
+}
+
+/// How many of so many pieces of lattices the largest part has, as METIS makes them.
+std::int64_t pieces_of_largest(std::int64_t pieces, int ranks) {
+  constexpr std::int64_t percent = 103;
+  return std::max((pieces + ranks - 1) / ranks, percent * pieces / (100 * ranks));
 }
 
 /// Own pieces of lattices, or own cells, where these are assembled as lattices; their sizes.
@@ -150,7 +157,8 @@ LatticeLayout own_lattices(RunConfig const& config, assembly::MeshSummary const&
   layout.all_on_rim = route == Route::cells;
   layout.cells = static_cast<std::int32_t>(route == Route::cells ? 1 : division.piece_cells);
   std::int64_t const cells = layout.cells;
-  layout.n_lattices = (mesh.cells / (cells * cells * cells) + division.ranks - 1) / division.ranks;
+  layout.n_lattices = route == Route::cells ? (mesh.cells + division.ranks - 1) / division.ranks
+                                            : pieces_of_largest(mesh.cells / (cells * cells * cells), division.ranks);
   layout.n_unknowns = std::max(n_unknowns, layout.n_inner());
   return layout;
 }
@@ -164,8 +172,16 @@ LatticeLayout own_pieces(RunConfig const& config, assembly::MeshSummary const& m
   return own_lattices(config, mesh, division, Route::lattices, n_unknowns);
 }
 
+/// Faces of cells in the cuts around a part of so many pieces of lattices. A part has a surface of about 12 pieces^(2/3), twice
+/// that of a cube. Of the surface of one of few parts much is the boundary of the mesh, as in a cube that is cut into cubes.
+double area_of_cuts(LatticeLayout const& pieces, int ranks) {
+  auto const n = static_cast<double>(pieces.n_lattices), cells = static_cast<double>(pieces.cells);
+  return std::min(12 * std::pow(n, 2.0 / 3) * (1 - std::pow(ranks, -1.0 / 3)), 6 * n) * cells * cells;
+}
+
 /// Parts of a mesh that is no box have about equal size, as METIS makes them. A rank has half of the nodes of a cell on the rim of
-/// its part. The cells around a part are about those of a layer on half of its surface.
+/// its part. The cells around a part are about those of a layer on half of its surface. Pieces of lattices are equal; of their
+/// parts the largest is the one that has most nodes on cuts.
 LargestPart part_by_metis(assembly::Estimate const& whole, RunConfig const& config, AssemblyPlan const& plan) {
   constexpr double surface = 1.5 * 6;                      // of a part, in faces of a cube of as many cells
   constexpr double of_metis = 1.03, most_imbalance = 1.1;  // of rows: rims go to the first of the parts that have them
@@ -179,10 +195,15 @@ LargestPart part_by_metis(assembly::Estimate const& whole, RunConfig const& conf
   part.division = "parts          " + std::to_string(ranks) + ", of about equal size, by METIS" +
                   (has_lattices ? "; no rank makes the whole mesh" : "; the first rank makes the whole mesh, and sends parts");
   auto const p = static_cast<double>(config.problem.order);
-  double const cells = static_cast<double>(whole.mesh.cells) / ranks;
+  LatticeLayout pieces;  // sizes
+  if (has_lattices)
+    pieces = own_pieces(config, whole.mesh, ranks, 0);
+  double const cells = has_lattices ? static_cast<double>(pieces.n_lattices) * std::pow(pieces.cells, 3)
+                                    : static_cast<double>(whole.mesh.cells) / ranks;
   // If there are few parts, much of their surface is the boundary of the mesh.
-  double const area = surface * std::pow(cells, 2.0 / 3) * std::min(1.0, ranks / 4.0);
-  double const imbalance = std::min(of_metis + area * p * p / 2 / (dofs / ranks), most_imbalance);
+  double const area = has_lattices ? area_of_cuts(pieces, ranks) : surface * std::pow(cells, 2.0 / 3) * std::min(1.0, ranks / 4.0);
+  double const imbalance = has_lattices ? cells * ranks / static_cast<double>(whole.mesh.cells) + area * p * p / 2 / (dofs / ranks)
+                                        : std::min(of_metis + area * p * p / 2 / (dofs / ranks), most_imbalance);
   double const rows = std::min(1.0, imbalance / ranks) * dofs;
   double const of_cells = 1 + area / 2 / cells;  // around a part, over its own
   part.rows = rounded(rows);
@@ -200,17 +221,18 @@ LargestPart part_by_metis(assembly::Estimate const& whole, RunConfig const& conf
 
   double const per_cell = 4 * std::pow(p + 1, 3) + 4;
   if (has_lattices) {
-    // The nodes of own pieces, or of their sides on the boundary and at cuts; once for them and once with the cells around tables
-    // of their rims. The layer of cells around.
-    LatticeLayout const pieces = own_pieces(config, whole.mesh, ranks, part.around);
+    // The nodes of own pieces, or of their sides on the boundary and at cuts; the tables of their rims, which all share that need
+    // them. The layer of cells around, of a part that has all nodes on its cuts. Faces on the boundary and the places of ghosts,
+    // for own cells and with those around.
+    pieces.n_unknowns = std::max(part.around, pieces.n_inner());
     std::int64_t const m = pieces.nodes(), on_rims = pieces.n_unknowns - pieces.n_inner();
     std::int64_t const tables = 8 * pieces.n_lattices * pieces.rim().size() + 8 * on_rims;
-    std::int64_t const n_sides = (part.boundary_faces + rounded(area / 2)) / (std::int64_t{pieces.cells} * pieces.cells) + 1,
+    std::int64_t const n_sides = (part.boundary_faces + rounded(area)) / (std::int64_t{pieces.cells} * pieces.cells) + 1,
                        nodes = plan.leaves_nodes ? assembly::LatticeNodes::bytes_kept(pieces, n_sides)
                                                  : 24 * pieces.n_lattices * m * m * m;
-    part.space = nodes + 2 * tables + rounded(per_cell * area / 2) + 2 * 24 * part.ghosts;
+    part.space = nodes + tables + rounded((per_cell + 4) * area) + 2 * 24 * part.ghosts + 2 * 12 * part.boundary_faces;
     // What is found in the cells on both sides of cuts.
-    part.making_mesh = part.space + std::max(rounded(8 * std::pow(p + 1, 3) * area),
+    part.making_mesh = part.space + std::max(rounded(8 * std::pow(p + 1, 3) * 2 * area),
                                              plan.leaves_nodes ? assembly::LatticeNodes::bytes_at_once(pieces) : 0);
   } else {
     // A part has the unknowns of its cells, nodes and materials in arrays, once for the cells around and once for its own; numbers
@@ -219,7 +241,7 @@ LargestPart part_by_metis(assembly::Estimate const& whole, RunConfig const& conf
     part.space = space(cells * of_cells, part.around) + space(cells, part.rows) + 16 * part.around;
     part.making_mesh = part.space + whole.memory.making_mesh + rounded(per_cell * 2 * cells * of_cells);
   }
-  part.constraints = plan.route == Route::csr ? share_of(whole.memory.constraints) : bytes_of_fixed_values(plan, part);
+  part.constraints = plan.route == Route::csr ? share_of(whole.memory.constraints) : bytes_of_fixed_values(config, plan, part);
   part.assembled = share_of(whole.memory.csr) + 8 * part.around;
   part.solution = 8 * part.around;
   part.output = share_of(whole.memory.output) + 8 * part.own_unknowns;  // as of boxes
@@ -421,8 +443,8 @@ MatrixMemory of_lattices(RunConfig const& config, Format format, LargestPart con
     result.host_assembly += 8 * part.rows;  // the right-hand side of own rows
   else if (format == Format::matrix_free)   // the residual on rims: b, r and the sums of all ranks in double-double
     result.host_verify = 32 * (layout.n_unknowns - layout.n_inner());
-  if (plan.route != Route::lattices)  // Dirichlet values of the unknowns around, and their places
-    result.host_assembly += 20 * part.around;
+  // Dirichlet values of the unknowns around, and their places; of lattices on rims alone.
+  result.host_assembly += shares ? 8 * (layout.n_unknowns - layout.n_inner()) : 20 * part.around;
   return result;
 }
 
@@ -447,14 +469,20 @@ ExpectedOrderOne order_one_of_lattices(LargestPart const& part, Backend backend,
   coarse.n_unknowns = part.vertices;
   std::int64_t const m = coarse.nodes(), coarse_rims = coarse.n_lattices * coarse.rim().size();
   result.tables = 9 * (rims + coarse_rims) + 9 * on_rims * (p + 1) / p;
-  // The problem in both orders, the tables once more; what the elements keep of it is gone with them.
-  bool const shares = !fine.all_on_rim;
-  result.host = assembly::lattice_problem_bytes(fine, shares) +
-                assembly::lattice_problem_bytes(fine, part.whole.memory.at_once > 0) / (p * p * p) + 2 * result.tables;
   if (!fine.all_on_rim) {
-    result.nodes = coarse.n_lattices * m * m * m;
+    // The problem of order 1, and on one rank again that from which it is made. Tables of order 1 for it and for the levels, with
+    // what is listed to make them; those of the matrix are the mesh's.
+    std::int64_t const on_coarse = std::max<std::int64_t>(coarse.n_unknowns - coarse.n_inner(), 0),
+                       nodes = coarse.n_lattices * m * m * m;
+    result.host = (part.is_whole ? assembly::lattice_problem_bytes(fine, true) : 0) + 17 * on_coarse +
+                  (part.whole.memory.at_once > 0 ? 0 : 24 * nodes) + 2 * 8 * (coarse_rims + on_coarse) + 8 * on_coarse + rims +
+                  4 * on_rims;
+    result.nodes = nodes;
     result.backend = LatticeSystem::peak_bytes(coarse, part.whole.varying_fields, backend, Format::half_cds);
   } else {
+    // The problem in both orders, the tables once more; what the elements keep of it is gone with them.
+    result.host = assembly::lattice_problem_bytes(fine, false) + assembly::lattice_problem_bytes(fine, false) / (p * p * p) +
+                  2 * result.tables;
     result.backend = LatticeSystem::peak_bytes(coarse, part.whole.varying_fields, backend, Format::matrix_free);
     result.tensors = 8 * LatticeOperator::n_tensor_values(fine.n_lattices, 1);
   }

@@ -291,7 +291,9 @@ HostVector<double> System::fixed_around() const {
     std::transform(fixed.begin(), fixed.end(), fixed.begin(), [](double value) { return std::isnan(value) ? 0.0 : 1.0; });
     for_tied([&](std::size_t tied, std::size_t) { fixed[tied] = 1; });
   } else if (mesh_.around) {
-    std::copy(constraints_.mask().begin(), constraints_.mask().end(), fixed.begin() + first_constrained_);
+    std::copy(constraints_.mask().begin(), constraints_.mask().end(), fixed.begin());
+    for (std::int32_t const unknown : given_.unknowns)
+      fixed[static_cast<std::size_t>(unknown)] = 1;
   }
   return fixed;
 }
@@ -477,15 +479,18 @@ Field System::reconstruct(Field x) const {
 
 void System::set_constrained(Field& u) const {
   Context* const context = u.context();
+  std::vector<std::int32_t> unknowns = given_.unknowns;
+  std::vector<double> values = given_.values;
   if (context == nullptr || context->backend() == Backend::cpu || constraints_.has_entries()) {
-    constraints_.expand(u.change_on_host().subspan(static_cast<std::size_t>(first_constrained_)));
+    std::span<double> const host = u.change_on_host();
+    constraints_.expand(host);
+    for (std::size_t i = 0; i < unknowns.size(); ++i)
+      host[static_cast<std::size_t>(unknowns[i])] = values[i];
     return;
   }
-  std::vector<std::int32_t> unknowns;
-  std::vector<double> values;
   for (std::int64_t i = 0; i < constraints_.size(); ++i)
     if (constraints_.constrained(i)) {
-      unknowns.push_back(static_cast<std::int32_t>(first_constrained_ + i));
+      unknowns.push_back(static_cast<std::int32_t>(i));
       values.push_back(constraints_.value(i));
     }
   Array<std::int32_t> const places(*context, std::span<std::int32_t const>(unknowns));

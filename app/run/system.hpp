@@ -163,8 +163,8 @@ private:
   std::unique_ptr<ElementSystem> elements_;
   BoxSystem const* whole_box_ = nullptr;               ///< elements_, where that is a whole box
   mutable std::unique_ptr<BoxResidual> box_residual_;  ///< made when it is asked for
-  assembly::Constraints constraints_;                  ///< of unknowns around, where there are no elements_
-  std::int64_t first_constrained_ = 0;                 ///< the unknown that is the first one of these
+  assembly::Constraints constraints_;                  ///< of unknowns around, of an assembly into CSR
+  assembly::ListedValues given_;                       ///< of unknowns around, where ranks share lattices
   std::shared_ptr<SharedLattices const> lattices_;
   // These are of an assembly by gpu/elements.
   std::optional<FieldSums> source_;        ///< of own cells

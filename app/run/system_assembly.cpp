@@ -301,15 +301,13 @@ void System::assemble_own_lattices(Context& context) {
     lattices->layout = std::move(problem.layout);
     fixed = std::move(problem.fixed);
     // Unknowns before these are inside of pieces; of a box, where places are no numbers, there are none.
-    first_constrained_ = lattices->layout.n_inner();
-    auto const n_constrained = static_cast<std::int64_t>(mesh_.places.size()) - first_constrained_;
-    constraints_ = assembly::Constraints(n_constrained);
-    for (std::int64_t i = 0; i < n_constrained; ++i)
-      if (auto const on_rim =
-              static_cast<std::size_t>(mesh_.places[static_cast<std::size_t>(first_constrained_ + i)] - first_constrained_);
-          fixed[on_rim] != 0)
-        constraints_.set(static_cast<std::int32_t>(i), problem.fixed_value[on_rim]);
-    constraints_.close();
+    std::int64_t const first = lattices->layout.n_inner();
+    for (auto unknown = first; unknown < static_cast<std::int64_t>(mesh_.places.size()); ++unknown)
+      if (auto const on_rim = static_cast<std::size_t>(mesh_.places[static_cast<std::size_t>(unknown)] - first);
+          fixed[on_rim] != 0) {
+        given_.unknowns.push_back(static_cast<std::int32_t>(unknown));
+        given_.values.push_back(problem.fixed_value[on_rim]);
+      }
   });
   rows_.neighbors = mesh_.neighbors;
   block_ = rows_of_lattices(team_.communicator(), lattices, std::move(matrix), rhs, std::move(fixed));

@@ -140,7 +140,6 @@ public:
     ShareOfLattices share;
     if (own_->n_cells() > 0) {
       SpaceOfPieces space;
-      layout_.n_unknowns = own_->n_unknowns();
       if (!(leave_nodes ? leave_out_nodes(space, fill) : make_nodes(space)))
         return std::nullopt;
       fill_cells(space);
@@ -208,10 +207,10 @@ private:
     layout_.n_lattices = std::ssize(own_->own);
     layout_.order = element_.order;
     layout_.cells = static_cast<std::int32_t>(pieces_->n);
-    layout_.kind_first.resize(static_cast<std::size_t>(p * p * p));
+    tables_.kind_first.resize(static_cast<std::size_t>(p * p * p));
     NodeKinds<3> const kinds(p, pieces_->n);
     for (NodeKinds<3>::Kind const& kind : kinds.kinds())
-      layout_.kind_first[(kind.residue[2] * p + kind.residue[1]) * p + kind.residue[0]] = static_cast<std::int32_t>(kind.first);
+      tables_.kind_first[(kind.residue[2] * p + kind.residue[1]) * p + kind.residue[0]] = static_cast<std::int32_t>(kind.first);
   }
 
   /// The parts that own pieces have, and their own unknowns, kind by kind.
@@ -276,14 +275,17 @@ private:
 
   void number_own_rims() {
     std::int64_t const n_inner = layout_.n_inner();
-    layout_.rim_unknowns.resize(static_cast<std::size_t>(layout_.n_lattices * layout_.rim().size()));
+    tables_.rim_unknowns.resize(static_cast<std::size_t>(layout_.n_lattices * layout_.rim().size()));
     for_parts([&](std::size_t k, Part const& part) {
       if (part.first < 0)
         return;
       for (std::int64_t i = 0; i < std::ssize(kinds_[k].places); ++i)
         for (LatticePart const& here : part.here)
-          layout_.rim_unknowns[place_here(k, here, i)] = static_cast<std::int32_t>(n_inner + part.first + kinds_[k].places[i]);
+          tables_.rim_unknowns[place_here(k, here, i)] = static_cast<std::int32_t>(n_inner + part.first + kinds_[k].places[i]);
     });
+    rows_ = layout_.view();
+    rows_.kind_first = tables_.kind_first.data();
+    rows_.rim_unknowns = tables_.rim_unknowns.data();
   }
 
   /// The cells where pieces of several ranks meet.
@@ -331,8 +333,8 @@ private:
   /// The row of a node by its first copy, which is in an own piece.
   [[nodiscard]] std::int32_t row_of(LatticeTopology::Node const& copy) const {
     auto const [x, y, z] = index_of(copy.node);
-    return static_cast<std::int32_t>(layout_.view().unknown(local_[copy.lattice], static_cast<std::int32_t>(x),
-                                                            static_cast<std::int32_t>(y), static_cast<std::int32_t>(z)));
+    return static_cast<std::int32_t>(rows_.unknown(local_[copy.lattice], static_cast<std::int32_t>(x), static_cast<std::int32_t>(y),
+                                                   static_cast<std::int32_t>(z)));
   }
 
   /// Finds ghosts, what others need of own unknowns, and other cells around these. A cell needs all of its unknowns on every rank
@@ -398,7 +400,7 @@ private:
   /// Completes the tables of rims.
   void number_ghosts() {
     std::int64_t const n_ghosts = std::ssize(own_->ghosts);
-    HostVector<std::int64_t>& offsets = layout_.copy_offsets;
+    HostVector<std::int64_t>& offsets = tables_.copy_offsets;
     offsets.resize(static_cast<std::size_t>(n_own_rim_ + n_ghosts + 1));
     std::fill(offsets.begin() + n_own_rim_, offsets.end(), 0);
     for_parts([&](std::size_t k, Part const& part) {
@@ -413,7 +415,7 @@ private:
         std::int32_t const unknown = unknown_of_ghost(number(own_->own[first.lattice], index_of(node_here(k, first, i))));
         offsets[n_own_rim_ + unknown - own_->n_rows] = n_copies;
         for (LatticePart const& here : part.here)
-          layout_.rim_unknowns[place_here(k, here, i)] = unknown;
+          tables_.rim_unknowns[place_here(k, here, i)] = unknown;
       }
     });
     std::int64_t next = n_own_copies_;
@@ -424,17 +426,19 @@ private:
       offsets[n_own_rim_ + ghost] = next;
       next += count;
     }
-    layout_.copies.resize(layout_.rim_unknowns.size());
+    tables_.copies.resize(tables_.rim_unknowns.size());
     std::int64_t const n_inner = layout_.n_inner();
     for_parts([&](std::size_t k, Part const& part) {
       for (std::int64_t i = 0; i < std::ssize(kinds_[k].places); ++i) {
-        std::int64_t const begin = offsets[layout_.rim_unknowns[place_here(k, part.here.front(), i)] - n_inner];
-        auto out = layout_.copies.begin() + begin;
+        std::int64_t const begin = offsets[tables_.rim_unknowns[place_here(k, part.here.front(), i)] - n_inner];
+        auto out = tables_.copies.begin() + begin;
         for (LatticePart const& here : part.here)
           *out++ = static_cast<std::int32_t>(place_here(k, here, i));
-        std::sort(layout_.copies.begin() + begin, out);
+        std::sort(tables_.copies.begin() + begin, out);
       }
     });
+    layout_.n_unknowns = own_->n_unknowns();
+    layout_.set_tables(std::move(tables_));
   }
 
   /// Places the nodes of own pieces: those of own unknowns where their first copy is. Returns false where deal.II cannot.
@@ -519,6 +523,7 @@ private:
         if (at.index[face / 2] == (face % 2 == 0 ? 0 : n - 1))
           add_boundary_face(space, own_->n_own_cells() + c, lattice.boundary_ids[face], face);
     }
+    space.boundary_faces.shrink_to_fit();
     space.boundary_ids = mesh_.boundary_ids;
     space.material_ids = mesh_.material_ids;
     space.n_own = own_->n_rows;
@@ -533,6 +538,8 @@ private:
   std::shared_ptr<OwnPieces> own_;
   std::vector<std::int32_t> local_;  ///< by piece: its number among own ones, or -1
   LatticeLayout layout_;             ///< of own pieces
+  RimTables tables_;                 ///< of it, until they are complete; they stay where they are in memory
+  LatticeView rows_;                 ///< of it, once own unknowns on rims have their numbers
   std::array<Kind, 3> kinds_;        ///< faces, edges, vertices
   std::int64_t n_own_rim_ = 0, n_own_copies_ = 0;
   std::optional<PlaceInList> ghost_;

@@ -83,4 +83,23 @@ void Constraints::restrict_to_free(std::span<double> f) const {
   }
 }
 
+ListedValues::ListedValues(DirichletValues const& given) : first(given.first), end(given.end()) {
+  auto const count = static_cast<std::size_t>(std::ranges::count_if(given.values, [](double value) { return !std::isnan(value); }));
+  unknowns.reserve(count);
+  values.reserve(count);
+  for (std::int64_t unknown = first; unknown < end; ++unknown)
+    if (given.has(unknown)) {
+      unknowns.push_back(static_cast<std::int32_t>(unknown));
+      values.push_back(given[unknown]);
+    }
+}
+
+DirichletValues ListedValues::all() const {
+  DirichletValues result{first,
+                         std::vector<double>(static_cast<std::size_t>(end - first), std::numeric_limits<double>::quiet_NaN())};
+  for (std::size_t i = 0; i < unknowns.size(); ++i)
+    result.values[static_cast<std::size_t>(unknowns[i] - first)] = values[i];
+  return result;
+}
+
 }  // namespace poisson::assembly

@@ -74,4 +74,15 @@ struct DirichletValues {
   [[nodiscard]] bool has(std::int64_t unknown) const { return !std::isnan((*this)[unknown]); }
 };
 
+/// The same as a list, to be kept: of the unknowns on rims of lattices few have a value.
+struct ListedValues {
+  ListedValues() = default;
+  explicit ListedValues(DirichletValues const& given);
+  [[nodiscard]] DirichletValues all() const;
+
+  std::int64_t first = 0, end = 0;
+  std::vector<std::int32_t> unknowns{};  ///< that have a value, ascending
+  std::vector<double> values{};          ///< of these
+};
+
 }  // namespace poisson::assembly

@@ -59,30 +59,25 @@ std::int64_t LatticeNodes::bytes_at_once(LatticeLayout const& layout) {
 
 std::int64_t LatticeNodes::bytes_kept(LatticeLayout const& layout, std::int64_t n_sides) {
   std::int64_t const m = layout.nodes();
-  return n_sides * 24 * (layout.order + 1) * m * m + layout.n_lattices * 4 * layout.rim().size() +
-         24 * (layout.n_unknowns - layout.n_inner());
+  return n_sides * 24 * (layout.order + 1) * m * m + 24 * (layout.n_unknowns - layout.n_inner());
 }
 
 LatticeNodes::LatticeNodes(LatticeLayout const& layout, std::vector<double> parameters, MakeLatticeFaces const& make,
                            std::vector<std::uint8_t> const& is_kept, FillLattices const& fill)
     : m_(layout.nodes()),
       order_(layout.order),
+      layout_(layout),
       parameters_(std::move(parameters)),
       on_rims_(static_cast<std::size_t>(3 * (layout.n_unknowns - layout.n_inner()))),
       side_number_(is_kept.size(), -1) {
   assert(layout.cells >= 2 && !layout.all_on_rim && std::ssize(is_kept) == 6 * layout.n_lattices);
-  shape_.n_lattices = layout.n_lattices;
-  shape_.n_unknowns = layout.n_unknowns;
-  shape_.order = layout.order;
-  shape_.cells = layout.cells;
-  shape_.rim_unknowns = layout.rim_unknowns;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   extremes_ = {{infinity, infinity, infinity}, {-infinity, -infinity, -infinity}};
   HostVector<double> faces;
   std::int64_t const n = at_once(layout, bytes_of_faces(layout));
   for (std::int64_t first = 0; first < layout.n_lattices; first += n) {
     faces = make(first, std::min(n, layout.n_lattices - first), std::move(faces));
-    take_faces(layout, first, faces);
+    take_faces(first, faces);
   }
   for (std::size_t i = 0; i < is_kept.size(); ++i)
     if (is_kept[i] != 0) {
@@ -90,18 +85,19 @@ LatticeNodes::LatticeNodes(LatticeLayout const& layout, std::vector<double> para
       sides_kept_.push_back(static_cast<std::int32_t>(i));
     }
   sides_.resize(static_cast<std::size_t>(std::ssize(sides_kept_) * 3 * of_side()));
-  if (!fill || !fill({shape_, parameters_, on_rims_, sides_kept_}, sides_))
-    fill_sides(layout);
+  if (!fill || !fill({layout_, parameters_, on_rims_, sides_kept_}, sides_))
+    fill_sides();
 }
 
-void LatticeNodes::take_faces(LatticeLayout const& layout, std::int64_t first, HostVector<double> const& faces) {
+void LatticeNodes::take_faces(std::int64_t first, HostVector<double> const& faces) {
   LatticeRim const rim{m_};
-  std::int64_t const size = m_ * m_, rims = rim.size(), n_inner = layout.n_inner();
+  RimTables const& tables = *layout_.tables;
+  std::int64_t const size = m_ * m_, rims = rim.size(), n_inner = layout_.n_inner();
   // First copies of nodes are in these lattices, or in some before.
   for_each(std::ssize(faces) / (18 * size) * rims, [&](std::int64_t i) {
     std::int64_t const place = first * rims + i;
-    auto const unknown = static_cast<std::size_t>(layout.rim_unknowns[static_cast<std::size_t>(place)] - n_inner);
-    if (layout.copies[static_cast<std::size_t>(layout.copy_offsets[unknown])] != place)
+    auto const unknown = static_cast<std::size_t>(tables.rim_unknowns[static_cast<std::size_t>(place)] - n_inner);
+    if (tables.copies[static_cast<std::size_t>(tables.copy_offsets[unknown])] != place)
       return;
     auto const [face, at] = place_on_face(rim.node(i % rims), m_);
     for (std::int64_t d = 0; d < 3; ++d)
@@ -119,11 +115,11 @@ void LatticeNodes::take_faces(LatticeLayout const& layout, std::int64_t first, H
   }
 }
 
-void LatticeNodes::fill_sides(LatticeLayout const& layout) {
-  std::int64_t const n = at_once(layout, bytes_of_lattice(layout)), size = m_ * m_ * m_, layers = order_ + 1;
+void LatticeNodes::fill_sides() {
+  std::int64_t const n = at_once(layout_, bytes_of_lattice(layout_)), size = m_ * m_ * m_, layers = order_ + 1;
   auto next = sides_kept_.begin();
   while (next != sides_kept_.end()) {
-    std::int64_t const first = *next / 6, count = std::min(n, layout.n_lattices - first);
+    std::int64_t const first = *next / 6, count = std::min(n, layout_.n_lattices - first);
     auto const end = std::lower_bound(next, sides_kept_.end(), static_cast<std::int32_t>(6 * (first + count)));
     HostVector<double> const made = of(first, count);
     parallel_for(3 * (end - next), [&](std::int64_t i) {  // lines in x
@@ -147,7 +143,7 @@ HostVector<double> const& LatticeNodes::all() const {
     return all_;
   std::scoped_lock const lock(mutex_);
   if (!has_all()) {
-    all_ = of(0, shape_.n_lattices);
+    all_ = of(0, layout_.n_lattices);
     has_all_.store(true, std::memory_order_release);
   }
   return all_;
@@ -156,15 +152,15 @@ HostVector<double> const& LatticeNodes::all() const {
 HostVector<double> LatticeNodes::of(std::int64_t first, std::int64_t count) const {
   HostVector<double> made(static_cast<std::size_t>(count * of_lattice()));
   LatticeRim const rim{m_};
-  std::int64_t const size = m_ * m_ * m_, rims = rim.size(), n_inner = shape_.n_inner();
+  std::int64_t const size = m_ * m_ * m_, rims = rim.size(), n_inner = layout_.n_inner();
   for_each(count * rims, [&](std::int64_t i) {
     LatticeRim::Node const at = rim.node(i % rims);
-    std::int64_t const unknown = shape_.rim_unknowns[static_cast<std::size_t>(first * rims + i)] - n_inner;
+    std::int64_t const unknown = layout_.tables->rim_unknowns[static_cast<std::size_t>(first * rims + i)] - n_inner;
     for (std::int64_t d = 0; d < 3; ++d)
       made[static_cast<std::size_t>((3 * (i / rims) + d) * size + (at.k * m_ + at.j) * m_ + at.i)] =
           on_rims_[static_cast<std::size_t>(3 * unknown + d)];
   });
-  lattice_interior::for_passes(shape_, count, parameters_, [&](LatticeInterior const& pass) {
+  lattice_interior::for_passes(layout_, count, parameters_, [&](LatticeInterior const& pass) {
     std::int64_t const lines = pass.n_lines(), lines_at_once = std::max<std::int64_t>(4096 / pass.n_in_line(), 1);
     parallel_for(n_parts(lines, lines_at_once), [&](std::int64_t block) {
       auto const [begin, end] = part(lines, lines_at_once, block);
@@ -185,9 +181,10 @@ void LatticeNodes::place(LatticeLayout const& layout, std::int64_t unknown, std:
   if (!has_all())
     put(on_rims_.data() + 3 * on_rim, 1);
   LatticeRim const rim = layout.rim();
-  for (std::int64_t c = layout.copy_offsets[static_cast<std::size_t>(on_rim)];
-       c < layout.copy_offsets[static_cast<std::size_t>(on_rim) + 1]; ++c) {
-    std::int64_t const copy = layout.copies[static_cast<std::size_t>(c)], lattice = copy / rim.size();
+  RimTables const& tables = *layout.tables;
+  for (std::int64_t c = tables.copy_offsets[static_cast<std::size_t>(on_rim)];
+       c < tables.copy_offsets[static_cast<std::size_t>(on_rim) + 1]; ++c) {
+    std::int64_t const copy = tables.copies[static_cast<std::size_t>(c)], lattice = copy / rim.size();
     LatticeRim::Node const node = rim.node(copy % rim.size());
     if (has_all()) {
       put(all_.data() + lattice * of_lattice() + (node.k * m_ + node.j) * m_ + node.i, size);
@@ -212,7 +209,7 @@ LatticeNodes::Steps LatticeNodes::steps_of(std::int64_t m, int order, std::size_
 LatticeNodes::FirstNode LatticeNodes::first_node(std::int64_t lattice, std::array<std::int64_t, 3> const& cell) const {
   if (!has_all())
     for (std::size_t d = 0; d < 3; ++d)
-      if (bool const low = cell[d] == 0; low || cell[d] == shape_.cells - 1) {
+      if (bool const low = cell[d] == 0; low || cell[d] == layout_.cells - 1) {
         std::int64_t const begin = side(lattice, 2 * d + (low ? 0 : 1));
         if (begin < 0)
           continue;
@@ -232,7 +229,7 @@ std::array<double, 3> LatticeNodes::point(std::int64_t lattice, std::int64_t nod
   std::int64_t to_next_direction = m_ * m_ * m_;
   if (LatticeRim const rim{m_}; !has_all() && rim.holds(at[0], at[1], at[2])) {
     auto const place = static_cast<std::size_t>(lattice * rim.size() + rim.place(at[0], at[1], at[2]));
-    x = on_rims_.data() + 3 * (shape_.rim_unknowns[place] - shape_.n_inner());
+    x = on_rims_.data() + 3 * (layout_.tables->rim_unknowns[place] - layout_.n_inner());
     to_next_direction = 1;
   }
   for (std::size_t face = 0; face < 6 && x == nullptr && !has_all(); ++face) {

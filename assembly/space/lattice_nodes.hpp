@@ -22,6 +22,7 @@ public:
   /// All of them, of lattices of m nodes a side, with elements of order p.
   LatticeNodes(HostVector<double> all, std::int64_t m, int order) : all_(std::move(all)), has_all_(true), m_(m), order_(order) {}
   /// Keeps 24 bytes for each unknown on rims, and 24 (p + 1) m^2 for each side that is kept: those with is_kept[6 lattice + face].
+  /// The tables of the layout are shared.
   /// Copies of a node that `make` makes may differ in their last digits: the first one, by place on rims, tells where it is.
   /// `layout`: with lists of copies, two cells a side or more, and not all_on_rim. `parameters`: of the nodes of an element in one
   /// direction. `fill`: where the lattices are filled; here, some after others, if it is null or has no memory. Throws what `make`
@@ -72,8 +73,8 @@ private:
   }
   [[nodiscard]] std::int64_t of_side() const { return (order_ + 1) * m_ * m_; }
   [[nodiscard]] std::int64_t of_lattice() const { return 3 * m_ * m_ * m_; }
-  void take_faces(LatticeLayout const& layout, std::int64_t first, HostVector<double> const& faces);
-  void fill_sides(LatticeLayout const& layout);
+  void take_faces(std::int64_t first, HostVector<double> const& faces);
+  void fill_sides();
 
   mutable HostVector<double> all_;
   mutable std::atomic<bool> has_all_{false};
@@ -82,7 +83,7 @@ private:
   std::int64_t m_ = 0;
   int order_ = 1;
   // Where not all are in memory:
-  LatticeLayout shape_;  ///< without lists of copies
+  LatticeLayout layout_;
   std::vector<double> parameters_;
   HostVector<double> on_rims_;             ///< of unknowns on rims, 3 coordinates each
   std::vector<std::int32_t> sides_kept_;   ///< 6 lattice + face, ascending

@@ -64,6 +64,7 @@ LatticeNumbering::LatticeNumbering(std::shared_ptr<LatticeTopology const> topolo
   first_vertex = first_edge + topology_->at_edge.size() * edge_kinds.size();
   n_unknowns = first_vertex + topology_->at_vertex.size();
   assert(n_unknowns <= std::numeric_limits<std::int32_t>::max());
+  first_kept_ = n_unknowns;
   list_nodes_of_cell();
   make_layout(with_tables);
 }
@@ -78,7 +79,8 @@ LatticeNumbering::LatticeNumbering(LatticeLayout with_tables, int refinements)
       face_kinds(with_tables.order, with_tables.cells),
       edge_kinds(with_tables.order, with_tables.cells),
       layout(std::move(with_tables)),
-      refinements_(refinements) {
+      refinements_(refinements),
+      first_kept_(n_unknowns) {
   assert(layout.cells == 1 << refinements && !layout.all_on_rim);
   list_nodes_of_cell();
 }
@@ -134,12 +136,21 @@ void LatticeNumbering::unknowns_of_cell(std::int64_t number, std::int32_t* out) 
     return;
   }
   LatticeRim const rim = layout.rim();
-  std::int32_t const* const on_rim = layout.rim_unknowns.data() + lattice * rim.size();
+  std::int32_t const* const on_rim = layout.tables->rim_unknowns.data() + lattice * rim.size();
   CellNode const* node = nodes_of_cell_.data();
   for (std::int32_t k = z * p; k <= (z + 1) * p; ++k)
     for (std::int32_t j = y * p; j <= (y + 1) * p; ++j)
       for (std::int32_t i = x * p; i <= (x + 1) * p; ++i, ++node)
-        *out++ = rim.holds(i, j, k) ? on_rim[rim.place(i, j, k)] : inner(*node);
+        *out++ = rim.holds(i, j, k) ? new_number(on_rim[rim.place(i, j, k)]) : inner(*node);
+}
+
+LatticeNumbering LatticeNumbering::with_few(std::int64_t first, std::vector<std::int32_t> kept) const {
+  assert(first_kept_ == layout.n_unknowns && first_face <= first && first <= n_unknowns);
+  LatticeNumbering result = *this;
+  result.first_kept_ = first;
+  result.n_unknowns = first + std::ssize(kept);
+  result.kept_ = std::move(kept);
+  return result;
 }
 
 LatticeNode LatticeNumbering::first_node(std::int64_t unknown) const {
@@ -151,7 +162,8 @@ LatticeNode LatticeNumbering::first_node(std::int64_t unknown) const {
     return at(node.lattice, node.i, node.j, node.k);
   }
   LatticeRim const rim = layout.rim();
-  std::int64_t const place = layout.copies[layout.copy_offsets[unknown - first_face]];
+  std::int64_t const in_layout = unknown < first_kept_ ? unknown : kept_[unknown - first_kept_];
+  std::int64_t const place = layout.tables->copies[layout.tables->copy_offsets[in_layout - first_face]];
   LatticeRim::Node const node = rim.node(place % rim.size());
   return at(place / rim.size(), node.i, node.j, node.k);
 }
@@ -162,15 +174,18 @@ void LatticeNumbering::make_layout(bool with_tables) {
   layout.n_unknowns = n_unknowns;
   layout.order = static_cast<std::int32_t>(p);
   layout.cells = std::int32_t{1} << refinements_;
-  layout.kind_first.resize(static_cast<std::size_t>(p * p * p));
+  RimTables tables;
+  tables.kind_first.resize(static_cast<std::size_t>(p * p * p));
   for (NodeKinds<3>::Kind const& kind : lattice_kinds.kinds())
-    layout.kind_first[(kind.residue[2] * p + kind.residue[1]) * p + kind.residue[0]] = static_cast<std::int32_t>(kind.first);
-  if (!with_tables)
+    tables.kind_first[(kind.residue[2] * p + kind.residue[1]) * p + kind.residue[0]] = static_cast<std::int32_t>(kind.first);
+  if (!with_tables) {
+    layout.set_tables(std::move(tables));
     return;
+  }
   LatticeRim const rim = layout.rim();
-  layout.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
-  layout.copy_offsets.resize(static_cast<std::size_t>(n_rim()) + 1);
-  layout.copies.resize(layout.rim_unknowns.size());
+  tables.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
+  tables.copy_offsets.resize(static_cast<std::size_t>(n_rim()) + 1);
+  tables.copies.resize(tables.rim_unknowns.size());
 
   // Each node of part e has as many copies as there are lattices at e. `places` are those of the nodes, `node` their local numbers.
   std::int64_t first_unknown = 0, first_copy = 0;
@@ -183,15 +198,15 @@ void LatticeNumbering::make_layout(bool with_tables) {
         std::int64_t const e = number / count, i = number % count, n_parts_here = all.offsets[e + 1] - all.offsets[e];
         std::int64_t const on_rim = first_unknown + e * count + places[i],
                            at = first_copy + all.offsets[e] * count + places[i] * n_parts_here;
-        layout.copy_offsets[on_rim] = at;
+        tables.copy_offsets[on_rim] = at;
         for (std::int64_t c = 0; c < n_parts_here; ++c) {
           LatticePart const& here = all.parts[all.offsets[e] + c];
           std::int64_t const local = node(here, i);
           std::int64_t const place = here.lattice * rim.size() + rim.place(local % m, local / m % m, local / (m * m));
-          layout.copies[at + c] = static_cast<std::int32_t>(place);
-          layout.rim_unknowns[place] = static_cast<std::int32_t>(first_face + on_rim);
+          tables.copies[at + c] = static_cast<std::int32_t>(place);
+          tables.rim_unknowns[place] = static_cast<std::int32_t>(first_face + on_rim);
         }
-        std::sort(layout.copies.begin() + at, layout.copies.begin() + at + n_parts_here);
+        std::sort(tables.copies.begin() + at, tables.copies.begin() + at + n_parts_here);
       }
     });
     first_unknown += all.size() * count;
@@ -207,7 +222,8 @@ void LatticeNumbering::make_layout(bool with_tables) {
        [&](LatticePart face, std::int64_t i) { return topology_->face_node(face, 1 + i % inner, 1 + i / inner, m); });
   list(topology_->at_edge, edge_places, [&](LatticePart edge, std::int64_t i) { return topology_->edge_node(edge, 1 + i, m); });
   list(topology_->at_vertex, {0}, [&](LatticePart vertex, std::int64_t) { return LatticeTopology::vertex_node(vertex.number, m); });
-  layout.copy_offsets[first_unknown] = first_copy;
+  tables.copy_offsets[first_unknown] = first_copy;
+  layout.set_tables(std::move(tables));
 }
 
 }  // namespace poisson::assembly

@@ -4,6 +4,7 @@
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/lattice_layout.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -75,8 +76,13 @@ public:
   NodeKinds<2> face_kinds;
   NodeKinds<1> edge_kinds;
 
-  /// This numbering in the form that gpu/ takes.
+  /// This numbering in the form that gpu/ takes; of one with few unknowns (with_few) that with all.
   LatticeLayout layout;
+
+  /// The same lattices, of whose unknowns from `first` on only some are asked for, those of `kept`, ascending: these come next in
+  /// this order. The tables are shared, since numbers are translated as they are read. Unknowns that are left out are at no node.
+  /// Preconditions: there are tables; `first` is on rims, and nothing is left out yet.
+  [[nodiscard]] LatticeNumbering with_few(std::int64_t first, std::vector<std::int32_t> kept) const;
 
   [[nodiscard]] std::int64_t cells_of_lattice() const { return std::int64_t{1} << (3 * refinements_); }
   [[nodiscard]] std::int64_t n_rim() const { return n_unknowns - first_face; }
@@ -104,12 +110,20 @@ private:
     std::int64_t first, plane, row;
   };
 
+  /// The number here of an unknown of the layout.
+  [[nodiscard]] std::int32_t new_number(std::int32_t in_layout) const {
+    if (in_layout < first_kept_)
+      return in_layout;
+    return static_cast<std::int32_t>(first_kept_ + (std::lower_bound(kept_.begin(), kept_.end(), in_layout) - kept_.begin()));
+  }
   void list_nodes_of_cell();
   void make_layout(bool with_tables);
 
   int refinements_;
   std::shared_ptr<LatticeTopology const> topology_;
   std::vector<CellNode> nodes_of_cell_;  ///< lexicographic
+  std::int64_t first_kept_ = 0;          ///< unknowns before have the same number in the layout
+  std::vector<std::int32_t> kept_;       ///< of the others their numbers there; empty where all are kept
 };
 
 extern template class NodeKinds<1>;

@@ -358,42 +358,32 @@ Space::Space(ReferenceElement const& element, SpaceOfPieces pieces)
 
 std::vector<std::int32_t> Space::ghosts_of_lattices() const {
   std::vector<std::int32_t> ghosts;
-  HostVector<std::int64_t> const& offsets = lattices->layout.copy_offsets;
+  HostVector<std::int64_t> const& offsets = lattices->layout.tables->copy_offsets;
   std::int64_t const first = lattices->first_face;
   for (std::int64_t unknown = first_listed_; unknown < n_dofs; ++unknown)
     if (offsets[unknown - first] < offsets[unknown - first + 1])
       ghosts.push_back(static_cast<std::int32_t>(unknown));
+  ghosts.shrink_to_fit();
   return ghosts;
 }
 
 Space Space::lattices_alone() const {
   Space alone = *this;
-  std::vector<std::int32_t> const ghosts = ghosts_of_lattices();
-  LatticeLayout& layout = alone.lattices->layout;
-  std::int64_t const first = lattices->first_face, n_own = first_listed_ - first;
-  std::vector<std::int32_t> number(static_cast<std::size_t>(n_dofs - first_listed_), -1);
-  for (std::size_t i = 0; i < ghosts.size(); ++i) {
-    number[ghosts[i] - first_listed_] = static_cast<std::int32_t>(first_listed_ + static_cast<std::int64_t>(i));
-    layout.copy_offsets[n_own + static_cast<std::int64_t>(i)] = lattices->layout.copy_offsets[ghosts[i] - first];
-    std::copy_n(points_.begin() + 3 * (ghosts[i] - first_listed_), 3, alone.points_.begin() + 3 * static_cast<std::int64_t>(i));
-  }
-  alone.n_dofs = layout.n_unknowns = alone.lattices->n_unknowns = first_listed_ + std::ssize(ghosts);
-  layout.copy_offsets[n_own + std::ssize(ghosts)] = lattices->layout.copy_offsets.back();
-  layout.copy_offsets.resize(n_own + std::ssize(ghosts) + 1);
-  constexpr std::int64_t at_once = 1 << 14;
-  parallel_for(n_parts(std::ssize(layout.rim_unknowns), at_once), [&](std::int64_t block) {
-    auto const [begin, end] = part(std::ssize(layout.rim_unknowns), at_once, block);
-    for (std::int64_t place = begin; place < end; ++place)
-      if (std::int32_t& unknown = layout.rim_unknowns[place]; unknown >= first_listed_)
-        unknown = number[unknown - first_listed_];
-  });
-  alone.points_.resize(3 * ghosts.size());
+  std::vector<std::int32_t> ghosts = ghosts_of_lattices();
+  HostVector<double> points(3 * ghosts.size());
+  for (std::size_t i = 0; i < ghosts.size(); ++i)
+    std::copy_n(points_.begin() + 3 * (ghosts[i] - first_listed_), 3, points.begin() + 3 * static_cast<std::int64_t>(i));
+  alone.n_dofs = first_listed_ + std::ssize(ghosts);
+  alone.lattices = lattices->with_few(first_listed_, std::move(ghosts));
+  alone.points_ = std::move(points);
   alone.n_cells = n_in_lattices_;
   alone.cells_per_part = std::max<std::int64_t>(n_parts(alone.n_cells, 512), 64);
-  alone.cell_dofs_ = {};
-  alone.other_cells_ = {};
+  alone.cell_dofs_ = HostVector<std::int32_t>();  // an empty list in braces would keep the memory
+  alone.other_cells_ = std::vector<std::int32_t>();
   alone.material_.resize(n_in_lattices_ - not_in_materials_);
+  alone.material_.shrink_to_fit();
   std::erase_if(alone.boundary_faces, [&](BoundaryFace const& face) { return face.cell >= n_in_lattices_; });
+  alone.boundary_faces.shrink_to_fit();
   return alone;
 }
 

@@ -27,23 +27,41 @@ LatticeLayout shape_of_cells(std::int64_t n_cells, std::int64_t n_unknowns, int 
   layout.order = order;
   layout.cells = 1;
   layout.all_on_rim = true;
-  layout.kind_first.assign(static_cast<std::size_t>(order * order * order), 0);
   return layout;
 }
-
-/// Every cell of a space as a lattice, all of whose nodes are in the tables; without the lists of copies.
-LatticeLayout layout_of_cells(Space const& space) {
+/// The same of the cells of a space.
+LatticeLayout shape_of_cells(Space const& space) {
   if (space.n_cells > std::numeric_limits<std::int32_t>::max() / space.n_local)
     throw InputError("matrix.format", "matrix_free needs 32-bit indices for the nodes of all cells of this mesh, and " +
                                           std::to_string(space.n_cells) + " cells have too many");
-  LatticeLayout layout = shape_of_cells(space.n_cells, space.n_dofs, space.order);
-  layout.rim_unknowns.resize(static_cast<std::size_t>(space.n_cells * space.n_local));
+  return shape_of_cells(space.n_cells, space.n_dofs, space.order);
+}
+
+enum class Copies { listed, left_out };
+
+/// Every cell of a space as a lattice, all of whose nodes are in the tables. `number`: of the unknowns of the space, of which the
+/// layout has `n_unknowns`; empty where these are the same.
+LatticeLayout layout_of_cells(Space const& space, Copies copies, std::span<std::int32_t const> number, std::int64_t n_unknowns) {
+  LatticeLayout layout = shape_of_cells(space);
+  layout.n_unknowns = n_unknowns;
+  RimTables tables;
+  tables.kind_first.assign(static_cast<std::size_t>(space.order * space.order * space.order), 0);
+  tables.rim_unknowns.resize(static_cast<std::size_t>(space.n_cells * space.n_local));
   parallel_for(n_parts(space.n_cells, space.cells_per_part), [&](std::int64_t i) {
     auto const [begin, end] = part(space.n_cells, space.cells_per_part, i);
     for (std::int64_t cell = begin; cell < end; ++cell)
-      space.dofs(cell, layout.rim_unknowns.data() + cell * space.n_local);
+      space.dofs(cell, tables.rim_unknowns.data() + cell * space.n_local);
   });
+  if (!number.empty())
+    for (std::int32_t& unknown : tables.rim_unknowns)
+      unknown = number[unknown];
+  if (copies == Copies::listed)
+    list_copies(layout, tables);
+  layout.set_tables(std::move(tables));
   return layout;
+}
+LatticeLayout layout_of_cells(Space const& space, Copies copies) {
+  return layout_of_cells(space, copies, {}, space.n_dofs);
 }
 
 /// Writes the coordinates of the nodes of all cells.
@@ -134,7 +152,7 @@ std::array<HostVector<double>, 3> lines_of(Space const& space) {
 enum class Lattices {
   of_space,  ///< those of the space
   in_box,    ///< the cells of a box, without tables
-  cells      ///< the cells, without the lists of copies
+  cells      ///< the cells, without tables
 };
 
 /// lattice_problem of a space.
@@ -143,7 +161,7 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
   LatticeProblem problem;
   problem.layout = lattices == Lattices::of_space ? space.lattices->layout
                    : lattices == Lattices::in_box ? layout_of_box(space.box->cells, space.order)
-                                                  : layout_of_cells(space);
+                                                  : shape_of_cells(space);
   problem.isoparametric = space.isoparametric;
   std::int64_t const n = problem.layout.cells, n_lattices = problem.layout.n_lattices;
   if (lattices == Lattices::of_space) {
@@ -189,7 +207,7 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
                                       : space.box    ? Lattices::in_box
                                                      : Lattices::cells);
   if (!space.lattices && !space.box)
-    list_copies(problem.layout);
+    problem.layout = layout_of_cells(space, Copies::listed);
   return problem;
 }
 
@@ -222,7 +240,7 @@ LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data) {
       of_lattice = 1;  // regions may give the cells of a lattice several materials
   LatticeLayout layout = of_lattice > 1 ? space.lattices->layout
                          : space.box    ? layout_of_box(space.box->cells, space.order)
-                                        : layout_of_cells(space);
+                                        : layout_of_cells(space, Copies::left_out);
   LatticeGeometry result =
       geometry_of(space, std::move(layout), data, [&](std::int64_t lattice) { return space.material(lattice * of_lattice); });
   if (space.box)
@@ -232,19 +250,14 @@ LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data) {
 
 LatticeGeometry lattice_geometry(Space const& own, Space const& around, std::span<std::int32_t const> in_around,
                                  ProblemData const& data) {
-  LatticeLayout layout = layout_of_cells(own);
-  layout.n_unknowns = around.n_dofs;
-  for (std::int32_t& unknown : layout.rim_unknowns)
-    unknown = in_around[static_cast<std::size_t>(unknown)];
-  return geometry_of(around, std::move(layout), data, [&](std::int64_t cell) { return own.material(cell); });
+  return geometry_of(around, layout_of_cells(own, Copies::left_out, in_around, around.n_dofs), data,
+                     [&](std::int64_t cell) { return own.material(cell); });
 }
 
 namespace {
 
-/// All unknowns are in the tables, and have these Dirichlet values; no loads.
+/// All unknowns are on rims, and have these Dirichlet values; no loads.
 void set_unknowns(LatticeProblem& problem, std::span<double const> dirichlet) {
-  problem.layout.n_unknowns = std::ssize(dirichlet);
-  list_copies(problem.layout);
   problem.fixed.assign(dirichlet.size(), 0);
   problem.fixed_value.assign(dirichlet.size(), 0);
   problem.rim_load.assign(dirichlet.size(), 0);
@@ -260,7 +273,11 @@ void set_unknowns(LatticeProblem& problem, std::span<double const> dirichlet) {
 
 LatticeProblem problem_without_cells(int order, std::span<double const> dirichlet) {
   LatticeProblem problem;
-  problem.layout = shape_of_cells(0, 0, order);
+  problem.layout = shape_of_cells(0, std::ssize(dirichlet), order);
+  RimTables tables;
+  tables.kind_first.assign(static_cast<std::size_t>(order * order * order), 0);
+  list_copies(problem.layout, tables);
+  problem.layout.set_tables(std::move(tables));
   problem.pure_neumann = true;
   set_unknowns(problem, dirichlet);
   problem.source = {Instruction(Op::constant, 0)};
@@ -270,9 +287,7 @@ LatticeProblem problem_without_cells(int order, std::span<double const> dirichle
 LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
                                std::span<std::int32_t const> number, std::span<double const> dirichlet, bool with_source) {
   LatticeProblem problem = problem_of(own, element, data, Lattices::cells, with_source);
-  LatticeLayout& layout = problem.layout;
-  for (std::int32_t& unknown : layout.rim_unknowns)
-    unknown = number[unknown];
+  problem.layout = layout_of_cells(own, Copies::listed, number, std::ssize(dirichlet));
   HostVector<double> const loads = std::move(problem.rim_load);
   set_unknowns(problem, dirichlet);
   for (std::size_t i = 0; i < number.size(); ++i)
@@ -317,12 +332,14 @@ LatticeProblem lattice_problem_of_pieces(Space const& around, ReferenceElement c
 }
 
 std::int64_t lattice_problem_bytes(LatticeLayout const& layout, bool shares_coordinates) {
-  // Dirichlet values, marks, loads; while these are made also those of the conditions.
+  // Dirichlet values, marks, loads; while these are made also those of the conditions. Tables of lattices are the mesh's.
   if (layout.is_box())
     return (17 + 19) * layout.n_on_boundary();
+  if (shares_coordinates)
+    return (17 + 13) * (layout.n_unknowns - layout.n_inner());
   std::int64_t const m = layout.nodes(), rims = layout.n_lattices * layout.rim().size(),
                      on_rims = layout.n_unknowns - layout.n_inner();
-  return (shares_coordinates ? 0 : 24 * layout.n_lattices * m * m * m) + 8 * rims + (8 + 17) * on_rims;
+  return 24 * layout.n_lattices * m * m * m + 8 * rims + (8 + 17) * on_rims;
 }
 
 std::int64_t emptied_entries(Space const& around, DirichletValues const& dirichlet,

@@ -42,7 +42,8 @@ namespace poisson::assembly {
 /// Returns the problem of a rank that has no own cells, but may have unknowns of other ranks' cells.
 [[nodiscard]] LatticeProblem problem_without_cells(int order, std::span<double const> dirichlet);
 
-/// Bytes of a LatticeProblem; of `layout` its sizes. `shares_coordinates`: they are the mesh's, and count there.
+/// Bytes of a LatticeProblem; of `layout` its sizes. `shares_coordinates`: they are the mesh's, as its tables of rims
+/// are, and count there.
 [[nodiscard]] std::int64_t lattice_problem_bytes(LatticeLayout const& layout, bool shares_coordinates);
 
 /// Entries of the matrix that Dirichlet values take out of the rows of unknowns with is_row(i) and out of their columns; those that

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 #include <vector>
 
 namespace poisson {
@@ -14,10 +15,11 @@ LatticeLayout every_node(LatticeView const& fine, std::int32_t step, std::vector
   coarse.n_lattices = fine.n_lattices;
   coarse.cells = (fine.m - 1) / step;
   coarse.all_on_rim = fine.all_on_rim;
-  coarse.kind_first.assign(1, 0);
   LatticeRim const rim = coarse.rim(), rim_of_fine = fine.rim();
   std::int64_t const places = coarse.n_lattices * rim.size();
-  coarse.rim_unknowns.resize(static_cast<std::size_t>(places));
+  RimTables tables;
+  tables.kind_first.assign(1, 0);
+  tables.rim_unknowns.resize(static_cast<std::size_t>(places));
 
   // First the numbers of the fine unknowns, then their places among those that stay.
   number.assign(static_cast<std::size_t>(fine.n_rim()), -1);
@@ -25,19 +27,20 @@ LatticeLayout every_node(LatticeView const& fine, std::int32_t step, std::vector
 #pragma omp parallel for schedule(static)
   for (std::int64_t place = 0; place < places; ++place) {
     LatticeRim::Node const node = rim.node(place % rim.size());
-    coarse.rim_unknowns[static_cast<std::size_t>(place)] =
+    tables.rim_unknowns[static_cast<std::size_t>(place)] =
         fine.rim_unknowns[place / rim.size() * rim_of_fine.size() + rim_of_fine.place(step * node.i, step * node.j, step * node.k)];
   }
-  for (std::int32_t const unknown : coarse.rim_unknowns)
+  for (std::int32_t const unknown : tables.rim_unknowns)
     number[static_cast<std::size_t>(unknown - fine_first)] = 0;
   std::int64_t const n_inner = coarse.n_inner();
   coarse.n_unknowns = n_inner;
   for (std::int32_t& of_unknown : number)
     if (of_unknown == 0)
       of_unknown = static_cast<std::int32_t>(coarse.n_unknowns++);
-  for (std::int32_t& unknown : coarse.rim_unknowns)
+  for (std::int32_t& unknown : tables.rim_unknowns)
     unknown = number[static_cast<std::size_t>(unknown - fine_first)];
-  list_copies(coarse);
+  list_copies(coarse, tables);
+  coarse.set_tables(std::move(tables));
   return coarse;
 }
 
@@ -49,25 +52,26 @@ LatticeLayout coarse_layout(LatticeView const& fine, std::vector<std::int32_t>* 
   return every_node(fine, 2, coarse_of != nullptr ? *coarse_of : own);
 }
 
-void list_copies(LatticeLayout& layout) {
+void list_copies(LatticeLayout const& layout, RimTables& tables) {
   std::int64_t const n_inner = layout.n_inner();
-  layout.copy_offsets.assign(static_cast<std::size_t>(layout.n_unknowns - n_inner) + 1, 0);
-  for (std::int32_t const unknown : layout.rim_unknowns)
-    ++layout.copy_offsets[static_cast<std::size_t>(unknown - n_inner) + 1];
-  for (std::size_t i = 1; i < layout.copy_offsets.size(); ++i)
-    layout.copy_offsets[i] += layout.copy_offsets[i - 1];
-  layout.copies.resize(layout.rim_unknowns.size());
-  std::vector<std::int64_t> next(layout.copy_offsets.begin(), layout.copy_offsets.end() - 1);
-  for (std::size_t place = 0; place < layout.rim_unknowns.size(); ++place)
-    layout.copies[static_cast<std::size_t>(next[static_cast<std::size_t>(layout.rim_unknowns[place] - n_inner)]++)] =
+  tables.copy_offsets.assign(static_cast<std::size_t>(layout.n_unknowns - n_inner) + 1, 0);
+  for (std::int32_t const unknown : tables.rim_unknowns)
+    ++tables.copy_offsets[static_cast<std::size_t>(unknown - n_inner) + 1];
+  for (std::size_t i = 1; i < tables.copy_offsets.size(); ++i)
+    tables.copy_offsets[i] += tables.copy_offsets[i - 1];
+  tables.copies.resize(tables.rim_unknowns.size());
+  std::vector<std::int64_t> next(tables.copy_offsets.begin(), tables.copy_offsets.end() - 1);
+  for (std::size_t place = 0; place < tables.rim_unknowns.size(); ++place)
+    tables.copies[static_cast<std::size_t>(next[static_cast<std::size_t>(tables.rim_unknowns[place] - n_inner)]++)] =
         static_cast<std::int32_t>(place);
 }
 
 HostVector<std::uint8_t> first_copies(LatticeLayout const& layout) {
-  HostVector<std::uint8_t> first(layout.rim_unknowns.size(), 0);
-  for (std::size_t i = 0; i + 1 < layout.copy_offsets.size(); ++i)
-    if (layout.copy_offsets[i] < layout.copy_offsets[i + 1])
-      first[static_cast<std::size_t>(layout.copies[static_cast<std::size_t>(layout.copy_offsets[i])])] = 1;
+  RimTables const& tables = *layout.tables;
+  HostVector<std::uint8_t> first(tables.rim_unknowns.size(), 0);
+  for (std::size_t i = 0; i + 1 < tables.copy_offsets.size(); ++i)
+    if (tables.copy_offsets[i] < tables.copy_offsets[i + 1])
+      first[static_cast<std::size_t>(tables.copies[static_cast<std::size_t>(tables.copy_offsets[i])])] = 1;
   return first;
 }
 
@@ -113,7 +117,9 @@ LatticeLayout layout_of_box(std::array<std::int64_t, 3> const& cells, std::int32
     layout.n_lattices *= cells[d];
     layout.n_unknowns *= order * cells[d] + 1;
   }
-  layout.kind_first.assign(static_cast<std::size_t>(order * order * order), 0);
+  RimTables tables;
+  tables.kind_first.assign(static_cast<std::size_t>(order * order * order), 0);
+  layout.set_tables(std::move(tables));
   return layout;
 }
 

@@ -8,7 +8,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace poisson {
@@ -98,6 +100,14 @@ struct BoxSurface {
 
 struct LatticeView;
 
+/// The tables of a LatticeLayout.
+struct RimTables {
+  HostVector<std::int32_t> kind_first;  ///< p^3: [(z p + y) p + x], with the indices modulo p, is the first inner node of the kind
+  HostVector<std::int32_t> rim_unknowns;  ///< of node `place` of the rim of a lattice: [lattice * rim.size() + place]
+  HostVector<std::int64_t> copy_offsets;  ///< unknown n_inner() + i is at the places copies[copy_offsets[i]] ...
+  HostVector<std::int32_t> copies;        ///< ... copies[copy_offsets[i + 1] - 1] of rim_unknowns, ascending
+};
+
 /// Where the nodes of a mesh of lattices are in vectors. Each lattice has n cells of order p and m = p n + 1 nodes a side. Vectors
 /// have one entry for each unknown: first the inner nodes of the lattices, lattice by lattice; in each, nodes with the same place
 /// in their cells (the same indices modulo p, a kind) lie together, lexicographically, x fastest. Then, in any order, the unknowns
@@ -106,14 +116,13 @@ struct LatticeView;
 /// follows from indices, and there are no tables.
 struct LatticeLayout {
   std::int64_t n_lattices = 0, n_unknowns = 0;
-  std::int32_t order = 1, cells = 0;    ///< p; n
-  bool all_on_rim = false;              ///< all nodes count as the rim, with n = 1
-  std::array<std::int32_t, 3> box{};    ///< cells of the box in every direction, with all_on_rim; 0: they are none
-  HostVector<std::int32_t> kind_first;  ///< p^3: [(z p + y) p + x], with the indices modulo p, is the first inner node of the kind
-  HostVector<std::int32_t> rim_unknowns;  ///< of node `place` of the rim of a lattice: [lattice * rim.size() + place]
-  HostVector<std::int64_t> copy_offsets;  ///< unknown n_inner() + i is at the places copies[copy_offsets[i]] ...
-  HostVector<std::int32_t> copies;        ///< ... copies[copy_offsets[i + 1] - 1] of rim_unknowns, ascending
+  std::int32_t order = 1, cells = 0;  ///< p; n
+  bool all_on_rim = false;            ///< all nodes count as the rim, with n = 1
+  std::array<std::int32_t, 3> box{};  ///< cells of the box in every direction, with all_on_rim; 0: they are none
+  /// Never null. They are as large as all rims, so that copies of a layout share them.
+  std::shared_ptr<RimTables const> tables = std::make_shared<RimTables const>();
 
+  void set_tables(RimTables made) { tables = std::make_shared<RimTables const>(std::move(made)); }
   [[nodiscard]] std::int64_t nodes() const { return std::int64_t{order} * cells + 1; }  ///< m
   [[nodiscard]] LatticeRim rim() const { return {nodes(), all_on_rim}; }
   [[nodiscard]] std::int64_t inner_of_lattice() const { return all_on_rim ? 0 : (nodes() - 2) * (nodes() - 2) * (nodes() - 2); }
@@ -237,8 +246,8 @@ struct LatticeView {
 /// layout_of_vertices.
 [[nodiscard]] HostVector<std::uint8_t> vertices_at_surface(LatticeLayout const& box, std::span<std::uint8_t const> at_surface);
 
-/// Fills in copy_offsets and copies from the other members.
-void list_copies(LatticeLayout& layout);
+/// Fills in copy_offsets and copies from the other tables. `layout`: its sizes.
+void list_copies(LatticeLayout const& layout, RimTables& tables);
 
 /// By place on a rim: 1 where this copy is the first one of its unknown, else 0. Of a box it is empty.
 [[nodiscard]] HostVector<std::uint8_t> first_copies(LatticeLayout const& layout);
@@ -250,10 +259,10 @@ inline LatticeView LatticeLayout::view() const {
                    cells,
                    static_cast<std::int32_t>(nodes()),
                    all_on_rim,
-                   kind_first.data(),
-                   rim_unknowns.data(),
-                   copy_offsets.data(),
-                   copies.data()};
+                   tables->kind_first.data(),
+                   tables->rim_unknowns.data(),
+                   tables->copy_offsets.data(),
+                   tables->copies.data()};
   for (std::size_t d = 0; d < 3; ++d)
     view.box[d] = box[d];
   return view;
@@ -264,10 +273,10 @@ class LatticeArrays {
 public:
   LatticeArrays() = default;
   LatticeArrays(Context& context, LatticeLayout const& layout)
-      : kind_first_(context, layout.kind_first),
-        rim_unknowns_(context, layout.rim_unknowns),
-        copy_offsets_(context, layout.copy_offsets),
-        copies_(context, layout.copies),
+      : kind_first_(context, layout.tables->kind_first),
+        rim_unknowns_(context, layout.tables->rim_unknowns),
+        copy_offsets_(context, layout.tables->copy_offsets),
+        copies_(context, layout.tables->copies),
         shape_(layout.view()) {}
 
   [[nodiscard]] LatticeView view() const {

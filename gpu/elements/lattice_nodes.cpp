@@ -15,7 +15,7 @@ Array<double> make_lattice_nodes(Context& context, LatticesToFill const& lattice
   std::int64_t const m = layout.nodes();
   Array<double> nodes(context, 3 * layout.n_lattices * m * m * m);
   Array<double> const on_rims(context, lattices.on_rims);
-  Array<std::int32_t> const rim_unknowns(context, layout.rim_unknowns);
+  Array<std::int32_t> const rim_unknowns(context, layout.tables->rim_unknowns);
   LatticeView view = layout.view();
   view.rim_unknowns = rim_unknowns.data();
   kernels.put_rims(context, view, on_rims.data(), nodes.data());
@@ -31,11 +31,12 @@ Array<double> make_lattice_nodes(Context& context, LatticesToFill const& lattice
 void place_lattice_nodes(Context& context, LatticeLayout const& lattices, std::int64_t first, std::span<double const> coordinates,
                          Array<double>& nodes) {
   auto const& kernels = kernels_for<LatticeNodeKernels>(context);
+  RimTables const& tables = *lattices.tables;
   std::vector<std::int32_t> copies, of;
   for (std::int64_t i = 0; i < std::ssize(coordinates) / 3; ++i) {
     auto const on_rim = static_cast<std::size_t>(first + i - lattices.n_inner());
-    for (std::int64_t c = lattices.copy_offsets[on_rim]; c < lattices.copy_offsets[on_rim + 1]; ++c) {
-      copies.push_back(lattices.copies[static_cast<std::size_t>(c)]);
+    for (std::int64_t c = tables.copy_offsets[on_rim]; c < tables.copy_offsets[on_rim + 1]; ++c) {
+      copies.push_back(tables.copies[static_cast<std::size_t>(c)]);
       of.push_back(static_cast<std::int32_t>(i));
     }
   }

@@ -73,7 +73,7 @@ LatticeSolution::LatticeSolution(Context& context, LatticeGeometry const& mesh, 
     }
   } else if (coordinates_.size() > 0) {
     assert(coordinates_.size() == 3 * elements_.n_values() &&
-           std::ssize(mesh.layout.copies) == std::ssize(mesh.layout.rim_unknowns));
+           std::ssize(mesh.layout.tables->copies) == std::ssize(mesh.layout.tables->rim_unknowns));
     elements_.coordinates = coordinates_.data();
   } else {
     points_ = Array<double>(context, 3 * n);

@@ -537,9 +537,8 @@ std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t c
         continue;
       neighbours.clear();
       std::int64_t inner = 0;
-      for (std::int64_t c = layout.copy_offsets[static_cast<std::size_t>(i)];
-           c < layout.copy_offsets[static_cast<std::size_t>(i) + 1]; ++c) {
-        std::int64_t const place = layout.copies[static_cast<std::size_t>(c)], lattice = place / rim.size();
+      for (std::int64_t c = lattices.copy_offsets[i]; c < lattices.copy_offsets[i + 1]; ++c) {
+        std::int64_t const place = lattices.copies[c], lattice = place / rim.size();
         LatticeRim::Node const node = rim.node(place % rim.size());
         inner += inner_neighbours(node.i) * inner_neighbours(node.j) * inner_neighbours(node.k);
         for (std::int32_t z = first(node.k); z <= last(node.k); ++z)

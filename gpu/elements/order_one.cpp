@@ -28,14 +28,15 @@ HostVector<std::uint8_t> fixed_vertices(LatticeLayout const& fine, LatticeLayout
                                         std::span<std::uint8_t const> fixed) {
   if (fine.is_box())
     return vertices_at_surface(fine, fixed);
-  HostVector<std::uint8_t> result(coarse.copy_offsets.size() - 1);
+  RimTables const& tables = *coarse.tables;
+  HostVector<std::uint8_t> result(tables.copy_offsets.size() - 1);
   LatticeRim const rim = coarse.rim(), rim_of_fine = fine.rim();
   std::int32_t const p = fine.order;
   for (std::size_t i = 0; i < result.size(); ++i) {
-    std::int64_t const place = coarse.copies[static_cast<std::size_t>(coarse.copy_offsets[i])];
+    std::int64_t const place = tables.copies[static_cast<std::size_t>(tables.copy_offsets[i])];
     LatticeRim::Node const node = rim.node(place % rim.size());
     std::int64_t const at = place / rim.size() * rim_of_fine.size() + rim_of_fine.place(p * node.i, p * node.j, p * node.k);
-    result[i] = fixed[static_cast<std::size_t>(fine.rim_unknowns[static_cast<std::size_t>(at)] - fine.n_inner())];
+    result[i] = fixed[static_cast<std::size_t>(fine.tables->rim_unknowns[static_cast<std::size_t>(at)] - fine.n_inner())];
   }
   return result;
 }

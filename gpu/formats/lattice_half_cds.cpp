@@ -70,11 +70,12 @@ void LatticeHalfCds::share(SharedLattices const& lattices, Communicator& ranks) 
   places->n_columns = layout.n_unknowns;
   // Owners are told which of the ghosts that they have given have cells here: there are others, which rows of theirs read.
   RankLists<std::int32_t> here;
+  HostVector<std::int64_t> const& copy_offsets = layout.tables->copy_offsets;
   std::int64_t ghost = n;
   for (RankNeighbor const& neighbor : lattices.neighbors)
     for (std::int32_t i = 0; i < neighbor.n_ghosts; ++i, ++ghost) {
       auto const on_rim = static_cast<std::size_t>(ghost - n_inner);
-      if (layout.copy_offsets[on_rim] == layout.copy_offsets[on_rim + 1])
+      if (copy_offsets[on_rim] == copy_offsets[on_rim + 1])
         continue;
       here[neighbor.rank].push_back(i);
       places->sums.ghosts[neighbor.rank].push_back(static_cast<std::int32_t>(ghost));

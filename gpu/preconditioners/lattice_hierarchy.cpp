@@ -26,14 +26,16 @@ LatticeLayout downloaded(Context& context, LatticeView const& lattices) {
   result.n_lattices = lattices.n_lattices;
   result.n_unknowns = lattices.n_unknowns;
   result.cells = lattices.cells;
-  result.kind_first.assign(1, 0);
+  RimTables tables;
+  tables.kind_first.assign(1, 0);
   auto const places = static_cast<std::size_t>(lattices.n_lattices * lattices.rim().size());
-  result.rim_unknowns.resize(places);
-  result.copies.resize(places);
-  result.copy_offsets.resize(static_cast<std::size_t>(lattices.n_rim()) + 1);
-  context.download(result.rim_unknowns.data(), lattices.rim_unknowns, 4 * std::ssize(result.rim_unknowns));
-  context.download(result.copies.data(), lattices.copies, 4 * std::ssize(result.copies));
-  context.download(result.copy_offsets.data(), lattices.copy_offsets, 8 * std::ssize(result.copy_offsets));
+  tables.rim_unknowns.resize(places);
+  tables.copies.resize(places);
+  tables.copy_offsets.resize(static_cast<std::size_t>(lattices.n_rim()) + 1);
+  context.download(tables.rim_unknowns.data(), lattices.rim_unknowns, 4 * std::ssize(tables.rim_unknowns));
+  context.download(tables.copies.data(), lattices.copies, 4 * std::ssize(tables.copies));
+  context.download(tables.copy_offsets.data(), lattices.copy_offsets, 8 * std::ssize(tables.copy_offsets));
+  result.set_tables(std::move(tables));
   return result;
 }
 

@@ -48,7 +48,7 @@ LevelUnknowns coarse_unknowns(Communicator& ranks, LevelUnknowns const& fine, La
 Array<std::uint8_t> first_copies_of_own(Context& context, SharedLattices const& lattices) {
   HostVector<std::uint8_t> owned = first_copies(lattices.layout);
   for (std::size_t place = 0; place < owned.size(); ++place)
-    if (lattices.layout.rim_unknowns[place] >= lattices.n_rows)
+    if (lattices.layout.tables->rim_unknowns[place] >= lattices.n_rows)
       owned[place] = 0;
   return Array<std::uint8_t>(context, std::span<std::uint8_t const>(owned));
 }
@@ -62,11 +62,12 @@ WholeLevel whole_level(Communicator& ranks, LevelUnknowns const& level) {
   LatticeLayout& layout = result.layout;
   layout.n_lattices = cut.n_lattices;
   layout.cells = static_cast<std::int32_t>(mine.cells * a_side);
-  layout.kind_first.assign(1, 0);
+  RimTables tables;
+  tables.kind_first.assign(1, 0);
   layout.n_unknowns = level.rows.n_of_all();
   std::vector<std::int32_t> table;  // the numbers over all ranks of what is on the rims of pieces
-  table.reserve(mine.rim_unknowns.size());
-  for (std::int32_t const unknown : mine.rim_unknowns)
+  table.reserve(mine.tables->rim_unknowns.size());
+  for (std::int32_t const unknown : mine.tables->rim_unknowns)
     table.push_back(static_cast<std::int32_t>(level.rows.number_at(unknown)));
   table = gather_lists(ranks, std::move(table));
   std::vector<std::int64_t> const n_pieces = gather(ranks, mine.n_lattices);
@@ -78,7 +79,7 @@ WholeLevel whole_level(Communicator& ranks, LevelUnknowns const& level) {
   LatticeView const view = layout.view();
   LatticeRim const rim = layout.rim(), of_piece = mine.rim();
   auto next = static_cast<std::int32_t>(layout.n_inner());
-  layout.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
+  tables.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
   std::size_t piece = 0;
   for (std::size_t r = 0; r < n_pieces.size(); ++r) {
     std::int64_t inner = level.rows.first[r];
@@ -101,11 +102,12 @@ WholeLevel whole_level(Communicator& ranks, LevelUnknowns const& level) {
         }
         if (here < 0)
           here = next++;
-        layout.rim_unknowns[static_cast<std::size_t>(at.lattice * rim.size() + rim.place(x, y, z))] = here;
+        tables.rim_unknowns[static_cast<std::size_t>(at.lattice * rim.size() + rim.place(x, y, z))] = here;
       }
     }
   }
-  list_copies(layout);
+  list_copies(layout, tables);
+  layout.set_tables(std::move(tables));
   for (std::int64_t i = 0; i < mine.n_unknowns; ++i)
     result.places.push_back(place[static_cast<std::size_t>(level.rows.number_at(i))]);
   return result;

@@ -165,19 +165,19 @@ inline void expect_as_dealii(Mesh const& coarse, Mesh const& refined, int refine
   // All nodes on rims are listed once, ascending.
   LatticeLayout const& layout = numbering.layout;
   LatticeRim const rim = layout.rim();
-  ASSERT_EQ(layout.copy_offsets.size(), static_cast<std::size_t>(numbering.n_rim()) + 1);
-  EXPECT_EQ(layout.copy_offsets.front(), 0);
-  EXPECT_EQ(layout.copy_offsets.back(), n_rim_nodes);
-  ASSERT_EQ(static_cast<std::int64_t>(layout.copies.size()), n_rim_nodes);
-  ASSERT_EQ(static_cast<std::int64_t>(layout.rim_unknowns.size()), n_rim_nodes);
+  ASSERT_EQ(layout.tables->copy_offsets.size(), static_cast<std::size_t>(numbering.n_rim()) + 1);
+  EXPECT_EQ(layout.tables->copy_offsets.front(), 0);
+  EXPECT_EQ(layout.tables->copy_offsets.back(), n_rim_nodes);
+  ASSERT_EQ(static_cast<std::int64_t>(layout.tables->copies.size()), n_rim_nodes);
+  ASSERT_EQ(static_cast<std::int64_t>(layout.tables->rim_unknowns.size()), n_rim_nodes);
   wrong = 0;
   for (std::int64_t i = 0; i < numbering.n_rim(); ++i) {
-    wrong += layout.copy_offsets[i] >= layout.copy_offsets[i + 1];
-    for (auto c = layout.copy_offsets[i]; c < layout.copy_offsets[i + 1]; ++c) {
-      auto const node = rim.node(layout.copies[c] % rim.size());
-      wrong += all[layout.copies[c] / rim.size() * size + (node.k * m + node.j) * m + node.i] != numbering.first_face + i;
-      wrong += layout.rim_unknowns[layout.copies[c]] != numbering.first_face + i;
-      wrong += c > layout.copy_offsets[i] && layout.copies[c - 1] >= layout.copies[c];
+    wrong += layout.tables->copy_offsets[i] >= layout.tables->copy_offsets[i + 1];
+    for (auto c = layout.tables->copy_offsets[i]; c < layout.tables->copy_offsets[i + 1]; ++c) {
+      auto const node = rim.node(layout.tables->copies[c] % rim.size());
+      wrong += all[layout.tables->copies[c] / rim.size() * size + (node.k * m + node.j) * m + node.i] != numbering.first_face + i;
+      wrong += layout.tables->rim_unknowns[layout.tables->copies[c]] != numbering.first_face + i;
+      wrong += c > layout.tables->copy_offsets[i] && layout.tables->copies[c - 1] >= layout.tables->copies[c];
     }
   }
   EXPECT_EQ(wrong, 0);

@@ -52,14 +52,16 @@ inline LatticeBox make_lattice_box(std::array<std::int64_t, 3> const& lattices, 
   box.unknown_of.assign(static_cast<std::size_t>(n_nodes), -1);
 
   // Kinds in the order of their residues.
+  RimTables tables;
   std::int32_t first = 0;
   for (std::int32_t z = 0; z < order; ++z)
     for (std::int32_t y = 0; y < order; ++y)
       for (std::int32_t x = 0; x < order; ++x) {
-        layout.kind_first.push_back(first);
+        tables.kind_first.push_back(first);
         first += (cells - (z == 0 ? 1 : 0)) * (cells - (y == 0 ? 1 : 0)) * (cells - (x == 0 ? 1 : 0));
       }
-  LatticeView const view = layout.view();
+  LatticeView view = layout.view();
+  view.kind_first = tables.kind_first.data();
   std::map<std::int64_t, std::vector<std::int32_t>> places;  // on rims, by node of the box
   for (std::int64_t l = 0; l < layout.n_lattices; ++l)
     for (std::int32_t k = 0; k < m; ++k)
@@ -72,18 +74,19 @@ inline LatticeBox make_lattice_box(std::array<std::int64_t, 3> const& lattices, 
                 static_cast<std::int32_t>(view.inner_unknown(l, i, j, k));
 
   layout.n_unknowns = layout.n_inner();
-  layout.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
-  layout.copy_offsets.push_back(0);
+  tables.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
+  tables.copy_offsets.push_back(0);
   for (auto& [node, copies] : places) {
     std::sort(copies.begin(), copies.end());
     auto const unknown = static_cast<std::int32_t>(layout.n_unknowns++);
     box.unknown_of[static_cast<std::size_t>(node)] = unknown;
     for (std::int32_t const place : copies) {
-      layout.rim_unknowns[static_cast<std::size_t>(place)] = unknown;
-      layout.copies.push_back(place);
+      tables.rim_unknowns[static_cast<std::size_t>(place)] = unknown;
+      tables.copies.push_back(place);
     }
-    layout.copy_offsets.push_back(static_cast<std::int64_t>(layout.copies.size()));
+    tables.copy_offsets.push_back(static_cast<std::int64_t>(tables.copies.size()));
   }
+  layout.set_tables(std::move(tables));
   return box;
 }
 

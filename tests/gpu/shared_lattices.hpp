@@ -84,19 +84,21 @@ inline ShareOfBox share_of(LatticeBox const& box, std::vector<int> const& rank_o
   layout.order = whole.order;
   layout.cells = whole.cells;
   layout.all_on_rim = whole.all_on_rim;
-  layout.kind_first = box.layout.kind_first;
+  RimTables tables;
+  tables.kind_first = box.layout.tables->kind_first;
   layout.n_unknowns = share.lattices.n_rows + static_cast<std::int64_t>(share.ghosts.size());
   for (std::int32_t const l : share.own)
     for (std::int64_t place = 0; place < rim.size(); ++place) {
       std::int32_t const unknown = whole.rim_unknowns[l * rim.size() + place];
       if (owner_of(unknown) == rank) {
-        layout.rim_unknowns.push_back(row_of(unknown));
+        tables.rim_unknowns.push_back(row_of(unknown));
         continue;
       }
       auto const found = std::find(share.ghosts.begin(), share.ghosts.end(), unknown);
-      layout.rim_unknowns.push_back(static_cast<std::int32_t>(share.lattices.n_rows + (found - share.ghosts.begin())));
+      tables.rim_unknowns.push_back(static_cast<std::int32_t>(share.lattices.n_rows + (found - share.ghosts.begin())));
     }
-  list_copies(layout);
+  list_copies(layout, tables);
+  layout.set_tables(std::move(tables));
   std::array<std::int32_t, 3> const n{static_cast<std::int32_t>(box.lattices[0]), static_cast<std::int32_t>(box.lattices[1]),
                                       static_cast<std::int32_t>(box.lattices[2])};
   share.lattices.cut = {whole.n_lattices / (cut * cut * cut), cut, {}};

@@ -11,14 +11,14 @@
 namespace poisson::app {
 namespace {
 
-MemoryForecast forecast_of_ball(Backend backend, std::vector<std::string> sets, bool with_files = false) {
+MemoryForecast forecast_of_ball(Backend backend, std::vector<std::string> sets, bool with_files = false, int ranks = 1) {
   for (char const* const output : {"output.vtk.enabled=", "output.picture=", "output.report="})
     sets.push_back(output + std::string(with_files ? "true" : "false"));
   Configuration const configuration = parse_configuration("problem:\n  mesh: {generator: hyper_ball, refinements: 7}\n  source: 6\n"
                                                           "  boundary: [{ids: all, type: robin, alpha: 1, value: 0}]\n",
                                                           "case.yaml", sets);
   assembly::CheckedProblem const problem(problem_of(configuration.config()));
-  return forecast_memory(configuration.config(), backend, problem, 1);
+  return forecast_memory(configuration.config(), backend, problem, ranks);
 }
 
 TEST(MemoryForecast, HostHasNoNodesInsideOfLatticesUnlessItIsAsked) {
@@ -39,6 +39,17 @@ TEST(MemoryForecast, HostHasNoNodesInsideOfLatticesUnlessItIsAsked) {
   EXPECT_FALSE(forecast_of_ball(Backend::cuda, {}, true).plan.leaves_nodes);
   EXPECT_GT(forecast_of_ball(Backend::cuda, {}, true).host_peak().bytes, alone.host_peak().bytes + nodes / 2);
   EXPECT_FALSE(forecast_of_ball(Backend::cpu, {}).plan.leaves_nodes);
+}
+
+TEST(MemoryForecast, TablesOfRimsAreOnARankOnce) {
+  MemoryForecast const ball = forecast_of_ball(Backend::cuda, {"problem.mesh.refinements=8"}, false, 2);
+  EXPECT_TRUE(ball.plan.leaves_nodes);
+  // Of 56 pieces both ranks have 28, with 20 faces between them.
+  constexpr std::int64_t n = 128, unknowns = 117'638'401;
+  EXPECT_NEAR(static_cast<double>(ball.rows), unknowns / 2.0 + 10 * n * n, 4.0 * n * n);
+  EXPECT_NEAR(static_cast<double>(ball.ghosts), 20.0 * n * n, 4.0 * n * n);
+  // As above.
+  EXPECT_LT(ball.host_peak().bytes - ball.program, 300'000'000 + unknowns / 10);
 }
 
 TEST(MemoryForecast, AutoTakesWhatFits) {

@@ -3,8 +3,11 @@
 #include "assembly/dealii/mesh.hpp"
 #include "assembly/problem.hpp"
 
+#include <algorithm>
+#include <array>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <set>
 
 namespace poisson::assembly {
 namespace {
@@ -72,13 +75,44 @@ TEST(LatticeNumbering, LatticesFacesEdgesVertices) {
   EXPECT_EQ(numbering.unknown(1, 0, 1, 1), shared);
   LatticeLayout const& layout = numbering.layout;
   LatticeRim const rim = layout.rim();
-  auto const at = layout.copy_offsets[shared - numbering.first_face];
-  EXPECT_EQ(layout.copy_offsets[shared - numbering.first_face + 1] - at, 2);
-  EXPECT_EQ(layout.copies[at], rim.place(2, 1, 1));
-  EXPECT_EQ(layout.copies[at + 1], rim.size() + rim.place(0, 1, 1));
+  auto const at = layout.tables->copy_offsets[shared - numbering.first_face];
+  EXPECT_EQ(layout.tables->copy_offsets[shared - numbering.first_face + 1] - at, 2);
+  EXPECT_EQ(layout.tables->copies[at], rim.place(2, 1, 1));
+  EXPECT_EQ(layout.tables->copies[at + 1], rim.size() + rim.place(0, 1, 1));
   EXPECT_EQ(numbering.first_node(shared), (LatticeNode{0, 14}));
   // 27 nodes in each lattice but for the inner one.
-  EXPECT_EQ(layout.copy_offsets.back(), 52);
+  EXPECT_EQ(layout.tables->copy_offsets.back(), 52);
+}
+
+TEST(LatticeNumbering, FewUnknownsShareTheTables) {
+  MeshSpec spec;
+  spec.generator = "subdivided_hyper_rectangle";
+  spec.arguments = "2, 1, 1";
+  Mesh const mesh = make_coarse_mesh(spec);
+  LatticeNumbering const all(std::make_shared<LatticeTopology const>(mesh), 1, 1);
+  std::int64_t const first = all.first_vertex;
+  std::vector<std::int32_t> const kept{static_cast<std::int32_t>(first + 2), static_cast<std::int32_t>(first + 4),
+                                       static_cast<std::int32_t>(first + 11)};
+  LatticeNumbering const few = all.with_few(first, kept);
+  EXPECT_EQ(few.n_unknowns, first + 3);
+  EXPECT_EQ(few.layout.tables, all.layout.tables);
+  std::array<std::int32_t, 8> of_all{}, of_few{};
+  std::set<std::int32_t> found;
+  for (std::int64_t cell = 0; cell < 16; ++cell) {
+    all.unknowns_of_cell(cell, of_all.data());
+    few.unknowns_of_cell(cell, of_few.data());
+    for (std::size_t i = 0; i < of_all.size(); ++i)
+      if (of_all[i] < first) {
+        EXPECT_EQ(of_few[i], of_all[i]);
+      } else if (auto const at = std::find(kept.begin(), kept.end(), of_all[i]); at != kept.end()) {
+        EXPECT_EQ(of_few[i], first + (at - kept.begin()));
+        found.insert(of_few[i]);
+      }
+  }
+  EXPECT_EQ(found.size(), 3U);
+  EXPECT_EQ(few.first_node(3), all.first_node(3));
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    EXPECT_EQ(few.first_node(first + static_cast<std::int64_t>(i)), all.first_node(kept[i]));
 }
 
 }  // namespace

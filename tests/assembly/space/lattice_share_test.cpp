@@ -171,13 +171,13 @@ TEST(LatticeShares, LeaveNodesInsideOfPieces) {
         LatticeRim const rim = problem.layout.rim();
         std::int64_t const m = problem.layout.nodes();
         std::vector<std::int32_t> const unknowns = left[rank].unknowns();
-        for (std::int64_t place = 0; place < std::ssize(problem.layout.rim_unknowns); ++place) {
+        for (std::int64_t place = 0; place < std::ssize(problem.layout.tables->rim_unknowns); ++place) {
           LatticeRim::Node const at = rim.node(place % rim.size());
           std::array<double, 3> x{};
           for (std::size_t d = 0; d < 3; ++d)
             x[d] = on_device[static_cast<std::size_t>((3 * (place / rim.size()) + static_cast<std::int64_t>(d)) * m * m * m +
                                                       (at.k * m + at.j) * m + at.i)];
-          std::int32_t const unknown = problem.layout.rim_unknowns[static_cast<std::size_t>(place)];
+          std::int32_t const unknown = problem.layout.tables->rim_unknowns[static_cast<std::size_t>(place)];
           auto const known = points.emplace(unknowns[static_cast<std::size_t>(unknown)], x).first;
           ASSERT_EQ(x, known->second) << "all copies on all ranks have the same bits";
           ASSERT_EQ(left[rank].around->point(unknown), x);

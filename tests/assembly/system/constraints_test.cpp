@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <gtest/gtest.h>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -278,6 +280,23 @@ TEST(Constraints, SameBitsWhateverTheNumberOfThreads) {
     EXPECT_EQ(systems[0].matrix.values, systems[i].matrix.values);
     EXPECT_EQ(systems[0].rhs, systems[i].rhs);
   }
+}
+
+TEST(Constraints, ListedValuesAreThoseThatWereGiven) {
+  double const none = std::numeric_limits<double>::quiet_NaN();
+  DirichletValues const given{5, {none, 0.0, 3.5, none, -1.0, none}};
+  ListedValues const listed(given);
+  EXPECT_EQ(listed.unknowns, (std::vector<std::int32_t>{6, 7, 9}));
+  DirichletValues const all = listed.all();
+  EXPECT_EQ(all.first, given.first);
+  ASSERT_EQ(all.end(), given.end());
+  for (std::int64_t unknown = 0; unknown < given.end(); ++unknown) {
+    ASSERT_EQ(all.has(unknown), given.has(unknown)) << unknown;
+    if (given.has(unknown)) {
+      EXPECT_EQ(all[unknown], given[unknown]);
+    }
+  }
+  EXPECT_EQ(ListedValues().all().end(), 0);
 }
 
 }  // namespace

@@ -414,7 +414,7 @@ TYPED_TEST(LatticeOperatorOn, Bytes) {
   LatticeReference const expected(mesh_of({2, 1, 1}, 2, 2, false));
   LatticeSystem const system(*this->context, expected.problem, Format::matrix_free);
   std::int64_t const rows = expected.box.layout.n_unknowns, n_rim = rows - expected.box.layout.n_inner();
-  std::int64_t const tables = std::ssize(expected.problem.layout.copies) * 8 + 8 * (n_rim + 1) + 4 * 8;
+  std::int64_t const tables = std::ssize(expected.problem.layout.tables->copies) * 8 + 8 * (n_rim + 1) + 4 * 8;
   std::int64_t const faces = 4 * 3 + 8 * std::ssize(expected.problem.face_mass);  // 3 with Robin conditions
   std::int64_t const tensors = 8 * 6 * 27 * 32;                                   // one batch
   EXPECT_EQ(system.matrix().bytes(), tensors + tables + faces + n_rim + 8 * rows);

@@ -409,8 +409,10 @@ TYPED_TEST(LatticeSolutionOn, TakesUnknownsInAnyOrder) {
     std::vector<double> in_order(static_cast<std::size_t>(n + more), 100.0);
     std::vector<std::int64_t> of_number(in_order.size(), -1);
     other.layout.n_unknowns = n + more;
-    other.layout.copy_offsets = {};
-    other.layout.copies = {};
+    RimTables without_copies = *own.layout.tables;
+    without_copies.copy_offsets = {};
+    without_copies.copies = {};
+    other.layout.set_tables(std::move(without_copies));
     for (std::int64_t i = 0; i < n + more; ++i) {
       std::int64_t const number = (i * 7 + 3) % (n + more);
       other.numbers.push_back(static_cast<std::int32_t>(number));
@@ -465,8 +467,9 @@ TYPED_TEST(LatticeSolutionOn, LeavesOutUnknownsWithoutAPlace) {
   more.point = nullptr;
   std::int64_t const n = mesh.n();
   more.layout.n_unknowns = n + 2;
-  for (int i = 0; i < 2; ++i)
-    more.layout.copy_offsets.push_back(std::ssize(more.layout.copies));
+  RimTables tables = *more.layout.tables;
+  tables.copy_offsets.resize(tables.copy_offsets.size() + 2, std::ssize(tables.copies));
+  more.layout.set_tables(std::move(tables));
   std::vector<double> u = random_vector(n, 4);
   double const low = *std::min_element(u.begin(), u.end());
   Array<double> const own = this->upload(u);

@@ -351,7 +351,7 @@ TEST(LatticePlace, AgreesWithTheLayout) {
           for (std::int32_t i = 0; i < m; ++i) {
             LatticePlace const place(LatticePlane(m, l, k), LatticePlaneNode(m, i, j));
             EXPECT_EQ(place.on_rim, box.layout.rim().holds(i, j, k));
-            EXPECT_EQ(place.on_rim ? box.layout.rim_unknowns[static_cast<std::size_t>(place.at)] : place.at,
+            EXPECT_EQ(place.on_rim ? box.layout.tables->rim_unknowns[static_cast<std::size_t>(place.at)] : place.at,
                       box.unknown_of[static_cast<std::size_t>(box.node(l, i, j, k))]);
           }
   }

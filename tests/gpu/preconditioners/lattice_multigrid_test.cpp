@@ -64,9 +64,9 @@ TEST(CoarseLayout, IsThatOfABoxWithHalfTheCells) {
     LatticeLayout const coarse = coarse_layout(fine.layout.view());
     EXPECT_EQ(coarse.n_unknowns, expected.layout.n_unknowns);
     EXPECT_EQ(coarse.cells, 4);
-    EXPECT_TRUE(std::ranges::equal(coarse.rim_unknowns, expected.layout.rim_unknowns));
-    EXPECT_TRUE(std::ranges::equal(coarse.copies, expected.layout.copies));
-    EXPECT_TRUE(std::ranges::equal(coarse.copy_offsets, expected.layout.copy_offsets));
+    EXPECT_TRUE(std::ranges::equal(coarse.tables->rim_unknowns, expected.layout.tables->rim_unknowns));
+    EXPECT_TRUE(std::ranges::equal(coarse.tables->copies, expected.layout.tables->copies));
+    EXPECT_TRUE(std::ranges::equal(coarse.tables->copy_offsets, expected.layout.tables->copy_offsets));
   }
 }
 

@@ -99,9 +99,9 @@ TEST(LayoutOfVertices, IsThatOfABoxWithOrderOne) {
         EXPECT_EQ(coarse.cells, cells);
         EXPECT_EQ(coarse.order, 1);
         EXPECT_EQ(coarse.all_on_rim, all_on_rim);
-        EXPECT_TRUE(std::ranges::equal(coarse.rim_unknowns, expected.layout.rim_unknowns));
-        EXPECT_TRUE(std::ranges::equal(coarse.copies, expected.layout.copies));
-        EXPECT_TRUE(std::ranges::equal(coarse.copy_offsets, expected.layout.copy_offsets));
+        EXPECT_TRUE(std::ranges::equal(coarse.tables->rim_unknowns, expected.layout.tables->rim_unknowns));
+        EXPECT_TRUE(std::ranges::equal(coarse.tables->copies, expected.layout.tables->copies));
+        EXPECT_TRUE(std::ranges::equal(coarse.tables->copy_offsets, expected.layout.tables->copy_offsets));
       }
 }
 
@@ -110,7 +110,7 @@ TEST(LayoutOfVertices, OfABoxWithoutTables) {
   EXPECT_EQ(coarse.box, (std::array<std::int32_t, 3>{2, 3, 4}));
   EXPECT_EQ(coarse.order, 1);
   EXPECT_EQ(coarse.n_unknowns, 60);
-  EXPECT_EQ(coarse.rim_unknowns.size(), 0U);
+  EXPECT_EQ(coarse.tables->rim_unknowns.size(), 0U);
 }
 
 TEST(WithOrderOne, KeepsVerticesOfABox) {
