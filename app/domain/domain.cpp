@@ -420,7 +420,7 @@ Domain mesh_in_parts(RunConfig const& config, Team& team, Forecaster const& fore
   whole.reset();
   return_freed_memory();
   MeshShare share = unpacked_share(mine);
-  mine = std::vector<char>();  // an empty list in braces would keep the memory
+  free_memory(mine);
   std::optional<assembly::CheckedProblem> problem;
   team.together([&] {
     problem.emplace(problem_of(config), unpacked_counts(counts));

@@ -2,6 +2,7 @@
 
 #include "app/domain/packed.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/memory.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -67,7 +68,7 @@ SystemShare shared_out(std::shared_ptr<CsrMatrix const> matrix, HostVector<doubl
       mine = std::move(received);
   }
   matrix.reset();
-  b = HostVector<double>();  // an empty list in braces would keep the memory
+  free_memory(b);
   return unpacked_system(mine);
 }
 

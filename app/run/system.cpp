@@ -9,6 +9,7 @@
 #include "assembly/system/integrals.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/memory.hpp"
 #include "gpu/elements/box_solution.hpp"
 #include "gpu/elements/lattice_solution.hpp"
 #include "gpu/exchange/halo.hpp"
@@ -109,7 +110,7 @@ std::string System::source_warning() {
       if (!checks_source_)
         throw;
     }
-    largest_of_lines_ = {};
+    free_memory(largest_of_lines_);
     source_lattice_ = {};
   });
   for (assembly::SourceFindings const& of_rank : gather(team_.communicator(), mine))

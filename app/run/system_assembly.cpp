@@ -316,7 +316,7 @@ void System::assemble_own_lattices(Context& context) {
   lattices_ = std::move(lattices);
   team_.together([&] {
     if (plan_.source_on_host) {  // which gpu/elements has not seen
-      largest_of_lines_ = {};
+      free_memory(largest_of_lines_);
       source_.reset();
     }
     if (mesh_.around && plan_.source_on_host)

@@ -4,6 +4,7 @@
 #include "assembly/dealii/mesh.hpp"
 #include "assembly/dealii/sources.hpp"
 #include "assembly/parallel.hpp"
+#include "gpu/core/memory.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -479,7 +480,7 @@ void LatticeMesh::make_nodes(Mesh const& coarse, std::vector<double> const& node
       share_rims();
   } catch (dealii::ExceptionBase const& exception) {
     obstacle = "deal.II says: " + brief_message(exception);
-    points_ = {};
+    free_memory(points_);
   }
 }
 

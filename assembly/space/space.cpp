@@ -4,6 +4,7 @@
 #include "assembly/mesh/lattice_mesh.hpp"
 #include "assembly/parallel.hpp"
 #include "gpu/core/cofactors.hpp"
+#include "gpu/core/memory.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -378,8 +379,8 @@ Space Space::lattices_alone() const {
   alone.points_ = std::move(points);
   alone.n_cells = n_in_lattices_;
   alone.cells_per_part = std::max<std::int64_t>(n_parts(alone.n_cells, 512), 64);
-  alone.cell_dofs_ = HostVector<std::int32_t>();  // an empty list in braces would keep the memory
-  alone.other_cells_ = std::vector<std::int32_t>();
+  free_memory(alone.cell_dofs_);
+  free_memory(alone.other_cells_);
   alone.material_.resize(n_in_lattices_ - not_in_materials_);
   alone.material_.shrink_to_fit();
   std::erase_if(alone.boundary_faces, [&](BoundaryFace const& face) { return face.cell >= n_in_lattices_; });

@@ -27,6 +27,12 @@ void return_freed_memory();
 /// return_freed_memory. Call it before there are threads.
 void share_one_heap();
 
+/// Gives the memory of a vector back. To assign an empty list in braces would keep it.
+template <class Vector>
+void free_memory(Vector& values) {
+  values = Vector();
+}
+
 /// std::memcpy by all threads of the CPU backend.
 void parallel_copy(void* to, void const* from, std::int64_t bytes);
 

@@ -386,7 +386,7 @@ IncompleteLu::IncompleteLu(NumberedRows const& own, double shift, bool positive,
   }
   factors_ = StoredFactors(f.row_ptr, f.columns, changed.empty() ? a.values : changed, diagonal,
                            reorders ? std::span<std::int32_t const>(order.rows) : std::span<std::int32_t const>(), context);
-  changed = {};
+  free_memory(changed);
   view_ = factors_.view();
   // A launch takes about 2 microseconds, in which a device works on as many rows.
   constexpr std::int64_t rows_worth_a_launch = 1 << 16;

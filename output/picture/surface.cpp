@@ -1,5 +1,7 @@
 #include "output/picture/surface.hpp"
 
+#include "gpu/core/memory.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -532,7 +534,7 @@ std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, CellField const& fiel
   triangles.reserve(n);
   for (std::size_t p = 1; p < parts.size(); ++p) {
     triangles.insert(triangles.end(), parts[p].begin(), parts[p].end());
-    parts[p] = {};
+    free_memory(parts[p]);
   }
   return triangles;
 }

@@ -1,5 +1,7 @@
 #include "output/vtk/level_set.hpp"
 
+#include "gpu/core/memory.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -156,7 +158,7 @@ std::vector<Triangle> triangles_of(Mesh const& mesh, ValuesOfNodes const& values
   std::vector<Triangle> all;
   for (auto& of_part : of_parts) {
     all.insert(all.end(), of_part.begin(), of_part.end());
-    of_part = {};
+    free_memory(of_part);
   }
   return all;
 }
