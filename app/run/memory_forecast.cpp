@@ -681,6 +681,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
                     part.largest_output, part.made};
   if (in_pages) {
     sizes.made.u = 8 * n;
+    if (!part.is_whole)  // of which no copy for own cells is made
+      sizes.fields -= 8 * part.own_unknowns;
     if (config.problem.exact && (part.whole.mesh.lexicographic || config.problem.order < 3)) {
       sizes.fields -= 8 * n;
       sizes.made.exact = 8 * n;
@@ -703,7 +705,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     result.host.push_back({"analysis", peak_of_sub_volume(config, backend, ranks) + part.space + 4 * 8 * n + 8 * cells});
   }
   bool const asks = outputs > 0 || !config.analysis.empty();  // for u
-  add("output", kept + (asks ? u_of_outputs : u) + (asks || !stays ? part.solution : 0) + outputs);
+  add("output", kept + (asks ? u_of_outputs : u) + ((asks && !in_pages) || !stays ? part.solution : 0) + outputs);
   if (!cpu) {
     result.device.push_back({csr ? "convert" : "assembly", matrix.device_assembly + neighbour});
     result.device.push_back({"solve", matrix.device + 8 * n + solver.device + neighbour});  // with b

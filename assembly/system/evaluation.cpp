@@ -601,8 +601,8 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
   flux.resize(3 * space.n_dofs, 0.0);
   HostVector<std::int32_t> cells_around;
   cells_around.resize(space.n_dofs, 0);
-  auto const add_cell = [&](State& state, std::int64_t const cell) {
-    std::int32_t const* const dofs = state.unknowns.dofs(cell);
+  auto const add_cell = [&](State& state, std::int64_t const cell, std::int64_t const in_part) {
+    std::int32_t const* const dofs = state.unknowns.dofs(in_part);
     state.geometry.reset(cell, dofs);
     auto const apply = [&](Basis1D const& table, int direction, double const* in, std::vector<double>& out) {
       std::array<double const*, 3> along{table.values.data(), table.values.data(), table.values.data()};
@@ -611,7 +611,7 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
       apply_tensor(table.n_points, table.n_functions, along[0], along[1], along[2], in, out.data(), state.work);
     };
     for (int d = 0; d < 3; ++d) {
-      apply(basis, d, state.unknowns.u(cell), state.slope[d]);
+      apply(basis, d, state.unknowns.u(in_part), state.slope[d]);
       apply(map, -1, state.geometry.nodes(d), state.x[d]);
       for (int e = 0; e < 3; ++e)
         apply(map, e, state.geometry.nodes(d), state.jacobian[3 * d + e]);
@@ -642,7 +642,7 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
       auto const [begin, end] = part(space.n_cells, space.cells_per_part, parts[i]);
       state.unknowns.take(begin, end);
       for (auto cell = begin; cell < end; ++cell)
-        add_cell(state, cell);
+        add_cell(state, cell, cell - begin);
     });
   for_all_dofs(space, no_state, [&](int, std::int64_t const dof, std::int64_t) {
     for (int d = 0; d < 3; ++d)
@@ -683,11 +683,11 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
     auto const make_state = [&] {
       return State{data, OutputCell(space), UnknownsOfCells(space, &values), std::vector<double>(n_local)};
     };
-    auto const move = [&](State& state, std::int64_t const cell) {
-      std::int32_t const* const dofs = state.unknowns.dofs(cell);
+    auto const move = [&](State& state, std::int64_t const cell, std::int64_t const in_part) {
+      std::int32_t const* const dofs = state.unknowns.dofs(in_part);
       auto& [geometry, unused, points, work] = state.cell;
       geometry.reset(cell, dofs);
-      equidistant.move_values(state.unknowns.u(cell), state.moved_u, work);
+      equidistant.move_values(state.unknowns.u(in_part), state.moved_u, work);
       if (state.data.exact)
         equidistant.move_points(geometry, points, work);
       for (int a = 0; a < n_local; ++a)
@@ -701,7 +701,7 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
       auto const [begin, end] = part(space.n_cells, space.cells_per_part, i);
       state.unknowns.take(begin, end);
       for (std::int64_t cell = begin; cell < end; ++cell)
-        move(state, cell);
+        move(state, cell, cell - begin);
     });
   } else if (data.exact && !makes_exact && !of_box) {
     for_all_dofs(

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <iterator>
+#include <vector>
 
 namespace poisson::assembly {
 
@@ -49,11 +50,19 @@ void FieldValues<T>::read_at(std::span<std::int64_t const> places, std::int64_t 
 #pragma omp parallel for schedule(dynamic)
   for (std::int64_t begin = 0; begin < n_places; begin += piece)
     try {
-      for (std::int64_t i = begin; i < std::min(begin + piece, n_places); ++i)
-        if (i > begin && places[i] == places[i - 1])
-          std::copy_n(out + n * (i - 1), n, out + n * i);
-        else
-          read(places[i], n, out + n * i);
+      if (std::int64_t const end = std::min(begin + piece, n_places); pick_ && !stored_->are_here) {
+        std::vector<std::int64_t> all;
+        for (std::int64_t const place : places.subspan(begin, end - begin))
+          for (std::int64_t component = 0; component < n; ++component)
+            all.push_back(place + component);
+        pick_(all, out + n * begin);
+      } else {
+        for (std::int64_t i = begin; i < end; ++i)
+          if (i > begin && places[i] == places[i - 1])
+            std::copy_n(out + n * (i - 1), n, out + n * i);
+          else
+            read(places[i], n, out + n * i);
+      }
     } catch (...) {
 #pragma omp critical(poisson_field_values)
       failure = std::current_exception();

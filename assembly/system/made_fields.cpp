@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstddef>
+#include <numeric>
+#include <span>
 
 namespace poisson::assembly {
 
@@ -29,26 +31,51 @@ public:
 
   /// Writes the values first ... first + n - 1.
   void operator()(std::int64_t first, std::int64_t n, double* out) const {
-    std::int64_t const cells_at_once = std::max(8192 / space_->n_local, 1);
+    std::int64_t const end = (first + n + components_ - 1) / components_;
+    std::vector<std::int64_t> cells(static_cast<std::size_t>(end - first / components_));
+    std::iota(cells.begin(), cells.end(), first / components_);
+    make(cells, [&](std::size_t i, std::array<double, 6> const& values) {
+      put_of_cell(values.data(), cells[i], components_, first, n, out);
+    });
+  }
+  /// Writes the values at these places.
+  void operator()(std::span<std::int64_t const> places, double* out) const {
+    std::vector<std::int64_t> cells;
+    std::vector<std::size_t> first;  // by cell: of its places
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (std::int64_t const cell = places[i] / components_; cells.empty() || cells.back() != cell) {
+        cells.push_back(cell);
+        first.push_back(i);
+      }
+    first.push_back(places.size());
+    make(cells, [&](std::size_t i, std::array<double, 6> const& values) {
+      for (std::size_t at = first[i]; at < first[i + 1]; ++at)
+        out[at] = values[static_cast<std::size_t>(places[at] % components_)];
+    });
+  }
+
+private:
+  /// Calls visit(i, values) for the i-th of some cells with what it has.
+  template <class Visit>
+  void make(std::span<std::int64_t const> cells, Visit const& visit) const {
+    auto const at_once = static_cast<std::size_t>(std::max(8192 / space_->n_local, 1));
     std::unique_ptr<ProblemData> data = what_ == What::gradient ? nullptr : copies_->take();
     CellGeometry geometry(*space_);
     UnknownsOfCells unknowns(*space_, what_ == What::coefficient ? nullptr : &u_);
-    std::int64_t const end = (first + n + components_ - 1) / components_;
-    for (std::int64_t begin = first / components_; begin < end; begin += cells_at_once) {
-      std::int64_t const up_to = std::min(begin + cells_at_once, end);
-      unknowns.take(begin, up_to);
-      for (std::int64_t cell = begin; cell < up_to; ++cell) {
-        geometry.reset(cell, unknowns.dofs(cell));
+    for (std::size_t begin = 0; begin < cells.size(); begin += at_once) {
+      auto const some = cells.subspan(begin, std::min(at_once, cells.size() - begin));
+      unknowns.take(some);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        auto const of_some = static_cast<std::int64_t>(i);
+        geometry.reset(some[i], unknowns.dofs(of_some));
         std::array<double, 6> values{};
-        of_cell(geometry, data.get(), cell, unknowns.u(cell), values);
-        put_of_cell(values.data(), cell, components_, first, n, out);
+        of_cell(geometry, data.get(), some[i], unknowns.u(of_some), values);
+        visit(begin + i, values);
       }
     }
     if (data)
       copies_->give_back(std::move(data));
   }
-
-private:
   void of_cell(CellGeometry const& geometry, ProblemData const* data, std::int64_t cell, double const* u,
                std::array<double, 6>& values) const {
     unsigned const material = space_->material(cell);
@@ -87,17 +114,22 @@ private:
 
 }  // namespace
 
-void UnknownsOfCells::take(std::int64_t begin, std::int64_t end) {
+void UnknownsOfCells::take(std::span<std::int64_t const> cells) {
   auto const n_local = static_cast<std::size_t>(space_->n_local);
-  begin_ = begin;
-  dofs_.resize(static_cast<std::size_t>(end - begin) * n_local);
-  for (std::int64_t cell = begin; cell < end; ++cell)
-    space_->dofs(cell, &dofs_[static_cast<std::size_t>(cell - begin) * n_local]);
+  dofs_.resize(cells.size() * n_local);
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    space_->dofs(cells[i], &dofs_[i * n_local]);
   if (u_ == nullptr)
     return;
   places_.assign(dofs_.begin(), dofs_.end());
   values_.resize(places_.size());
   u_->pick(places_, values_.data());
+}
+
+void UnknownsOfCells::take(std::int64_t begin, std::int64_t end) {
+  std::vector<std::int64_t> cells(static_cast<std::size_t>(end - begin));
+  std::iota(cells.begin(), cells.end(), begin);
+  take(cells);
 }
 
 void try_all(FieldValues<double> const& values) {
@@ -120,8 +152,8 @@ void set_mapped_cells(Space const& space, ReferenceElement const& element, Probl
       MappedCentres::Tables{tabulate(element.nodes, {centre}), tabulate(geometry_nodes_1d(space, element), {centre})});
   auto const n_cells = static_cast<std::size_t>(space.n_cells);
   auto const made = [&](What what, int components) {
-    return FieldValues<double>(static_cast<std::size_t>(components) * n_cells,
-                               MappedCentres(space, u, copies, tables, what, components));
+    MappedCentres const centres(space, u, copies, tables, what, components);
+    return FieldValues<double>(static_cast<std::size_t>(components) * n_cells, centres, centres);
   };
   fields.coefficient = made(What::coefficient, fields.coefficient_components);
   if (!std::ranges::all_of(space.material_ids, [&](unsigned id) { return data.coefficient(id).is_constant(); }))

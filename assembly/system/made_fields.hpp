@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -46,21 +47,21 @@ inline void put_of_cell(double const* values, std::int64_t cell, std::int64_t co
     out[at + e - first] = values[e];
 }
 
-/// The unknowns of cells that follow each other, and u there, wherever it is.
+/// The unknowns of some cells, and u there, wherever it is.
 class UnknownsOfCells {
 public:
   /// `u` is read where it is not null. Both outlive it.
   UnknownsOfCells(Space const& space, FieldValues<double> const* u) : space_(&space), u_(u) {}
-  /// Takes the cells begin <= cell < end in place of those before. Throws what making u throws.
+  /// Takes these cells, or begin <= cell < end, in place of those before. Throws what making u throws.
+  void take(std::span<std::int64_t const> cells);
   void take(std::int64_t begin, std::int64_t end);
-  /// n_local each, of one of these cells.
-  [[nodiscard]] std::int32_t const* dofs(std::int64_t cell) const { return dofs_.data() + (cell - begin_) * space_->n_local; }
-  [[nodiscard]] double const* u(std::int64_t cell) const { return values_.data() + (cell - begin_) * space_->n_local; }
+  /// n_local each, of the i-th of these cells.
+  [[nodiscard]] std::int32_t const* dofs(std::int64_t i) const { return dofs_.data() + i * space_->n_local; }
+  [[nodiscard]] double const* u(std::int64_t i) const { return values_.data() + i * space_->n_local; }
 
 private:
   Space const* space_;
   FieldValues<double> const* u_;
-  std::int64_t begin_ = 0;
   std::vector<std::int32_t> dofs_;
   std::vector<std::int64_t> places_;
   std::vector<double> values_;

@@ -12,7 +12,7 @@ namespace poisson::output {
 
 namespace {
 
-constexpr std::int64_t sub_cells_per_part = 4096;
+constexpr std::int64_t sub_cells_per_part = 1024;
 
 struct Corner {
   std::int64_t node, number;  ///< the number in the whole mesh
