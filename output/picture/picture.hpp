@@ -73,7 +73,7 @@ struct FluxLength {
 using PictureField = std::variant<PointValues, CellValues, CellClasses, FluxLength>;
 
 /// Bytes that write_picture takes for a mesh of so many cells, faces of its boundary, which are known, and nodes: triangles of the
-/// surface and of the three cuts, pixels. `n_nodes` counts where the flux is drawn.
+/// surface and of the three cuts, pixels. `n_nodes`: 0 for boxes.
 [[nodiscard]] std::int64_t picture_bytes(std::int64_t n_cells, std::int64_t n_boundary_faces, int order, std::int64_t n_nodes,
                                          PictureOptions const& options, bool flux = false);
 
