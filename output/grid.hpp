@@ -61,6 +61,7 @@ struct Grid {
         std::copy_n(points.data() + 3 * nodes[i], n, out);
     }
   }
+  /// Writes the nodes of n cells from `first` on.
   void nodes(std::int64_t first, std::int64_t n, std::int64_t* out) const {
     int const of_cell = nodes_per_cell();
     if (make_cells)

@@ -37,6 +37,14 @@ void expect_ranges(FieldValues<T> const& found, FieldValues<T> const& expected) 
   EXPECT_TRUE(std::ranges::equal(found, expected));
 }
 
+void expect_made(SolutionFields const& found, SolutionFields const& expected) {
+  expect_ranges(found.error, expected.error);
+  expect_ranges(found.material, expected.material);
+  expect_ranges(found.coefficient, expected.coefficient);
+  expect_ranges(found.flux, expected.flux);
+  expect_ranges(found.gradient, expected.gradient);
+}
+
 TEST(FieldValues, OfABoxAreMadeInRanges) {
   for (bool const varies : {false, true}) {
     ProblemSpec spec;
@@ -72,11 +80,7 @@ TEST(FieldValues, OfABoxAreMadeInRanges) {
       }
     }
     EXPECT_EQ(made.u.all().data(), u.data());
-    expect_ranges(made.error, standing.error);
-    expect_ranges(made.material, standing.material);
-    expect_ranges(made.flux, standing.flux);
-    expect_ranges(made.gradient, standing.gradient);
-    expect_ranges(made.coefficient, standing.coefficient);
+    expect_made(made, standing);
 
     EXPECT_FALSE(standing.flux.fill() || standing.error.fill() || standing.coefficient.fill());
     double const before = u[7], flux = standing.flux[0];
@@ -149,11 +153,7 @@ TEST(FieldValues, OfAnyMeshAreMadeInRanges) {
       EXPECT_EQ(made.exact.fill() != nullptr, order < 3);
       EXPECT_TRUE(std::ranges::equal(made.u, standing.u));
       EXPECT_TRUE(std::ranges::equal(made.exact, standing.exact));
-      expect_ranges(made.error, standing.error);
-      expect_ranges(made.material, standing.material);
-      expect_ranges(made.coefficient, standing.coefficient);
-      expect_ranges(made.flux, standing.flux);
-      expect_ranges(made.gradient, standing.gradient);
+      expect_made(made, standing);
       EXPECT_FALSE(standing.flux.fill() || standing.material.fill() || standing.gradient.fill());
 
       auto const mesh = std::get<NodeMesh>(discretization.output_mesh());
@@ -250,11 +250,7 @@ TEST(FieldValues, OfABoxOfAnyOrderAndSeveralMaterials) {
       SolutionFields const of_made = discretization.fields_of(made_u, OutputNodes::unknowns, options);
       expect_ranges(of_made.u, of_array.u);
       expect_ranges(of_made.exact, of_array.exact);
-      expect_ranges(of_made.error, of_array.error);
-      expect_ranges(of_made.material, of_array.material);
-      expect_ranges(of_made.coefficient, of_array.coefficient);
-      expect_ranges(of_made.flux, of_array.flux);
-      expect_ranges(of_made.gradient, of_array.gradient);
+      expect_made(of_made, of_array);
       EXPECT_TRUE(std::ranges::equal(of_made.flux_points, of_array.flux_points));
     }
 }

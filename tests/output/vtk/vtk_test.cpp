@@ -1,3 +1,4 @@
+#include "output/vtk/level_set.hpp"
 #include "output/vtk/vtk_files.hpp"
 
 #include "output/vtk/base64.hpp"
@@ -427,6 +428,29 @@ TEST(Vtk, MeshesThatAreMadeGiveTheFilesOfArrays) {
       EXPECT_TRUE(text_of(directory / "arrays.hdf") == text_of(directory / "made.hdf"));
     }
   }
+}
+
+// x + 2 y + z/2 = 1: the triangles of a mesh that is made are those of arrays, and lie in that plane.
+TEST(LevelSet, OfAMeshThatIsMadeIsTheSame) {
+  auto const block = make_block(5, 4, 3, 2, [](Vec const& x) { return x[0] + 2 * x[1] + x[2] / 2; });
+  auto const values = [&](std::span<std::int64_t const> nodes, double* out) {
+    for (std::int64_t const node : nodes)
+      *out++ = block.u[static_cast<std::size_t>(node)];
+  };
+  LevelSet const of_arrays = level_set(block.grid(), values, 1), of_made = level_set(block.made_grid(), values, 1);
+  ASSERT_FALSE(of_arrays.triangles.empty());
+  EXPECT_EQ(of_made.triangles, of_arrays.triangles);
+  EXPECT_EQ(of_made.cells, of_arrays.cells);
+  ASSERT_EQ(of_made.points.size(), of_arrays.points.size());
+  for (std::size_t i = 0; i < of_made.points.size(); ++i) {
+    LevelSet::Point const& point = of_made.points[i];
+    EXPECT_EQ(point.share, of_arrays.points[i].share);
+    auto const a = block.made_grid().point(point.first), b = block.made_grid().point(point.second);
+    auto const at = [&](std::size_t d) { return point.interpolate(a[d], b[d]); };
+    EXPECT_NEAR(at(0) + 2 * at(1) + at(2) / 2, 1, 1e-14);
+  }
+  auto const fails = [](std::span<std::int64_t const>, double*) { throw EnvironmentError("no values"); };
+  EXPECT_THROW(static_cast<void>(level_set(block.grid(), fails, 1)), EnvironmentError);
 }
 
 TEST(Vtk, FieldsThatAreMadeGiveTheFilesOfArrays) {
