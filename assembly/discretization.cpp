@@ -62,8 +62,9 @@ struct Emptied {
 
 /// Gauss points in each direction. With a constant k on a cell whose map has the degree s, terms of the matrix have the degree
 /// 2 s + p. Cells that were refined often are so nearly affine that the usual points do, if the map is one of the element's nodes.
+/// Of a mesh that is refined locally some cells may never be.
 int gauss_points(ProblemSpec const& spec, MeshCounts const& counts) {
-  int const p = spec.order, s = counts.shape_order;
+  int const p = spec.order, s = spec.mesh.local && counts.curved ? std::max(p, counts.shape_order) : counts.shape_order;
   if (spec.quadrature) {
     if (*spec.quadrature <= p)
       throw InputError("problem.quadrature", "found '" + std::to_string(*spec.quadrature) + "'; elements of order " +

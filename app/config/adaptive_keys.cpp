@@ -3,29 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <string>
-
-namespace poisson::app {
-
-bool takes_higher_orders(assembly::MeshSpec const& mesh) {
-  static std::set<std::string> const flat{"box",
-                                          "hyper_cube",
-                                          "subdivided_hyper_cube",
-                                          "hyper_rectangle",
-                                          "subdivided_hyper_rectangle",
-                                          "hyper_L",
-                                          "subdivided_hyper_L",
-                                          "hyper_cross",
-                                          "cheese",
-                                          "general_cell",
-                                          "parallelepiped",
-                                          "subdivided_parallelepiped",
-                                          "enclosed_hyper_cube"};
-  return !mesh.file.empty() || flat.contains(mesh.generator);
-}
-
-}  // namespace poisson::app
 
 namespace poisson::app::schema {
 namespace {
@@ -146,10 +124,6 @@ void check_adaptive(YamlNode const& root, RunConfig const& config) {
     refuse("analysis.svd", "snapshots are vectors of one mesh, and with problem.mesh.adaptive every case has its own");
   if (config.sweep.greedy)
     refuse("sweep.greedy", "predicts vectors of one mesh, and with problem.mesh.adaptive every case has its own");
-  if (config.problem.order > 1 && !takes_higher_orders(config.problem.mesh))
-    refuse("problem.element.order", "found " + std::to_string(config.problem.order) + "; allowed with adaptive: 1 on meshes of '" +
-                                        config.problem.mesh.generator +
-                                        "', whose cells may be curved. Cells of files may have any order");
   if (config.adaptive.chooses_order() && config.problem.order > 1)
     refuse("problem.element.order", "found " + std::to_string(config.problem.order) +
                                         ", and problem.mesh.adaptive.orders: auto finds the order; leave one of them out");

@@ -150,10 +150,6 @@ struct AdaptiveSpec {
   [[nodiscard]] bool chooses_order() const { return is_asked() && orders == AdaptiveOrders::automatic; }
 };
 
-/// Whether adaptive refinement takes elements of higher orders on a mesh: where curved cells of a generator have two sizes and
-/// meet, these are not exact for linear functions.
-[[nodiscard]] bool takes_higher_orders(assembly::MeshSpec const& mesh);
-
 /// What the solution's file for ParaView may hold, in its order there.
 enum class SolutionField { u, exact, error, material, coefficient, flux, flux_points, gradient, level, estimator };
 }  // namespace poisson::app

@@ -34,6 +34,7 @@ std::string packed(assembly::MeshCounts const& counts) {
   }
   to.put_list(counts.periodic);
   to.put(counts.shape_order);
+  to.put(counts.curved);
   to.put(counts.quality);
   to.put(counts.surface);
   to.put(counts.left_out);
@@ -68,6 +69,7 @@ assembly::MeshCounts unpacked_counts(std::string const& bytes) {
     }
   from.take_list(counts.periodic);
   from.take(counts.shape_order);
+  from.take(counts.curved);
   from.take(counts.quality);
   from.take(counts.surface);
   from.take(counts.left_out);

@@ -253,6 +253,8 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved)
   if (!value || !value->is_number())
     refuse_target("there is no quantity '" + target + "' of this problem");
   result.value = value->get<double>();
+  if (target == "mean")
+    load.mean = result.value;
   HostVector<double> const z = dual(solved, load, std::move(lifted));
   auto const found = mesh.estimate_error(config_.adaptive.estimator, solved.u.host(), z, load);
   double sum = 0, size = 0;
@@ -264,7 +266,9 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved)
     result.marks.push_back(found.weights[i] + square);
     result.of_cells.push_back(std::sqrt(found.squares[i]));
   }
-  result.estimate = std::max(std::abs(sum), least_share * size);
+  // Both are estimates: that they cancel would be chance.
+  double const of_shape = std::accumulate(found.of_shape.begin(), found.of_shape.end(), 0.0);
+  result.estimate = std::max(std::abs(sum), least_share * size) + std::abs(of_shape);
   if (auto const exact = value_of(target + ".exact"); exact && exact->is_number())
     result.error = std::abs(result.value - exact->get<double>());
   return result;
@@ -359,7 +363,13 @@ bool AdaptiveRefinement::goes_on(Solved const& solved) {
   std::size_t const n = record.cycles.size();
   auto const stays = [&](std::size_t i) { return record.cycles[i].estimate >= record.cycles[i - 1].estimate; };
   constexpr double rounding = 1e-10;
-  if (n > 2 && found.estimate <= rounding * std::abs(found.value) && stays(n - 1) && stays(n - 2))
+  double least = 0, largest = 0;  // where u is constant, the value of the norm is rounding itself
+  for (auto const& [name, value] : solved.table())
+    if (name == "min" || name == "max")
+      (name == "min" ? least : largest) = value.get<double>();
+  double const size = std::max(std::abs(least), std::abs(largest));
+  bool const is_rounding = found.estimate <= rounding * std::abs(found.value) || largest - least <= rounding * size;
+  if (n > 2 && is_rounding && stays(n - 1) && stays(n - 2))
     return ends("rounding", "two estimates one after the other did not become smaller: they are rounding");
   if (std::ssize(record.cycles) >= spec.max_cycles)
     return ends("cycles", "problem.mesh.adaptive.max_cycles is reached");

@@ -178,8 +178,7 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
 /// on, as long as its first mesh takes less than the best one needs. `try_order(p)` makes the loop of one, whose meshes are solved
 /// on as in refine_adaptively.
 template <class TryOrder, class SolveOn, class Table>
-std::vector<TriedOrder> orders_tried(RunConfig const& config, RunLog& log, TryOrder const& try_order, SolveOn const& solve_on,
-                                     Table const& table) {
+std::vector<TriedOrder> orders_tried(RunLog& log, TryOrder const& try_order, SolveOn const& solve_on, Table const& table) {
   constexpr int highest = 4;
   ResultRecord& record = log.record;
   ResultRecord const before = record;
@@ -207,7 +206,7 @@ std::vector<TriedOrder> orders_tried(RunConfig const& config, RunLog& log, TryOr
     record.devices_of_ranks = now.devices_of_ranks;
   };
   double least = std::numeric_limits<double>::infinity();
-  for (int order = 1; order <= (takes_higher_orders(config.problem.mesh) ? highest : 1); ++order) {
+  for (int order = 1; order <= highest; ++order) {
     if (order > 1 && least_work(order, dofs_of_order_one) >= least)
       break;
     try {
@@ -449,7 +448,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
       of_order.problem.order = order;
       return adaptive.emplace(config, log, device, false);
     };
-    std::vector<TriedOrder> tried = orders_tried(config, log, try_order, solve_on, table);
+    std::vector<TriedOrder> tried = orders_tried(log, try_order, solve_on, table);
     auto const best =
         std::min_element(tried.begin(), tried.end(), [](TriedOrder const& a, TriedOrder const& b) { return a.work < b.work; });
     record.order = of_order.problem.order = best == tried.end() ? 1 : best->order;

@@ -130,6 +130,7 @@ void count_cells(Mesh const& mesh, MeshCounts& counts) {
     for (dealii::Point<3> const& node : mesh.curved_cells->nodes)
       add(node);
   counts.shape_order = mesh.curved_cells ? mesh.curved_cells->order : 1;
+  counts.curved = mesh.curved;
   counts.triangulation_bytes = counts.cells * bytes_per_created_cell;
 }
 

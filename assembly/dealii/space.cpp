@@ -4,6 +4,9 @@
 #include "assembly/parallel.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
 #include <deal.II/dofs/dof_handler.h>
 #include <deal.II/dofs/dof_tools.h>
 #include <deal.II/fe/fe_q.h>
@@ -112,6 +115,76 @@ LocalCells cells_of_levels(Mesh const& mesh) {
   return result;
 }
 
+/// What the faces of the boundary miss of the surfaces of the manifolds, for which polynomials of two orders more stand: those of
+/// one more would leave out what is largest where faces of even order are symmetric.
+std::vector<LocalCells::SurfaceGap> gaps_of(Space const& space, ReferenceElement const& element, Mesh const& mesh) {
+  unsigned const order = static_cast<unsigned>(space.order) + 2;
+  ReferenceElement const rule(static_cast<int>(order));
+  CurvedNodes const curved_nodes(order);
+  auto const lexicographic = dealii::FETools::hierarchic_to_lexicographic_numbering<3>(order);
+  std::vector<PointTables> of_mesh, of_surface;
+  for (std::vector<Point3> const& points : rule.face_points) {
+    of_mesh.push_back(tabulate(geometry_nodes_1d(space, element), points));
+    of_surface.push_back(tabulate(rule.nodes, points));
+  }
+  std::vector<dealii::Triangulation<3>::active_cell_iterator> cells;
+  for (auto const& cell : mesh.triangulation->active_cell_iterators())
+    cells.push_back(cell);
+  std::vector<LocalCells::SurfaceGap> gaps(space.boundary_faces.size());
+  struct State {
+    CellGeometry cell;
+    std::vector<std::int32_t> dofs;
+    std::vector<Point3> nodes;
+  };
+  auto const make_state = [&] {
+    return State{CellGeometry(space), std::vector<std::int32_t>(static_cast<std::size_t>(space.n_local)),
+                 std::vector<Point3>(lexicographic.size())};
+  };
+  constexpr std::int64_t at_once = 64;
+  parallel_for(n_parts(std::ssize(gaps), at_once), make_state, [&](State& state, std::int64_t const p) {
+    auto const [begin, end] = part(std::ssize(gaps), at_once, p);
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      BoundaryFace const& face = space.boundary_faces[i];
+      auto const number = static_cast<std::size_t>(space.local.active[static_cast<std::size_t>(face.cell)]);
+      auto const in_hierarchy = curved_nodes.compute_mapping_support_points(cells[number]);
+      for (std::size_t node = 0; node < in_hierarchy.size(); ++node)
+        for (unsigned d = 0; d < 3; ++d)
+          state.nodes[lexicographic[node]][d] = in_hierarchy[node][d];
+      space.dofs(face.cell, state.dofs.data());
+      state.cell.reset(face.cell, state.dofs.data());
+      PointTables const &here = of_mesh[static_cast<std::size_t>(face.face)],
+                        &there = of_surface[static_cast<std::size_t>(face.face)];
+      double const outwards = face.face % 2 == 0 ? -1 : 1;
+      auto const normal_of = [&](std::array<double, 9> const& jacobian) {
+        auto const c = cofactors(jacobian);
+        auto const d = static_cast<std::size_t>(face.face / 2);
+        return Point3{outwards * c[d], outwards * c[3 + d], outwards * c[6 + d]};
+      };
+      auto const size_of = [](Point3 const& x) { return std::hypot(x[0], x[1], x[2]); };
+      for (std::size_t q = 0; q < rule.face_weights.size(); ++q) {
+        std::size_t const n = state.nodes.size();
+        Point3 missing{};
+        std::array<double, 9> jacobian{};
+        for (std::size_t a = 0; a < n; ++a)
+          for (std::size_t d = 0; d < 3; ++d) {
+            missing[d] += there.values[q * n + a] * state.nodes[a][d];
+            for (std::size_t e = 0; e < 3; ++e)
+              jacobian[3 * d + e] += there.gradients[(3 * q + e) * n + a] * state.nodes[a][d];
+          }
+        auto const m = static_cast<std::size_t>(state.cell.n_nodes());
+        Point3 const x = state.cell.point(here.values.data() + q * m),
+                     normal = normal_of(state.cell.jacobian(here.gradients.data() + 3 * q * m));
+        double distance = 0;  // along the normal, times dS
+        for (std::size_t d = 0; d < 3; ++d)
+          distance += normal[d] * (missing[d] - x[d]);
+        gaps[i].volume += rule.face_weights[q] * distance;
+        gaps[i].area += rule.face_weights[q] * (size_of(normal_of(jacobian)) - size_of(normal));
+      }
+    }
+  });
+  return gaps;
+}
+
 }  // namespace
 
 Space::Space(Mesh const& mesh, ReferenceElement const& element)
@@ -215,6 +288,8 @@ Space::Space(Mesh const& mesh, ReferenceElement const& element)
       place_hanging_nodes();
   }
   number_and_sort_cells();
+  if (mesh.is_refined_locally && mesh.curved && !mesh.curved_cells)
+    local.gaps = gaps_of(*this, element, mesh);
 }
 
 }  // namespace poisson::assembly

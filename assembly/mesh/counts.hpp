@@ -108,6 +108,7 @@ struct MeshCounts : MeshNames {
   std::map<unsigned, std::int64_t> inner_faces_with_id;  ///< faces of surfaces inside the mesh by their id
   std::array<double, 3> low{}, high{};                   ///< corners of the box around the vertices of the unrefined mesh
   int shape_order = 1;                                   ///< of the polynomials that give the cells of a mesh file their shapes
+  bool curved = false;                                   ///< some cells, by a file or by a generator: see Mesh
   std::int64_t triangulation_bytes = 0;  ///< peak memory expected for deal.II's triangulation, coarser levels included
 
   /// Continuous Q_p unknowns: one per vertex, p - 1 per edge, (p - 1)^2 per face, (p - 1)^3 per cell. Saturates at 2^62.

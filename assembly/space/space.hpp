@@ -54,6 +54,12 @@ struct LocalCells {
   std::vector<std::array<std::int32_t, 4>> images{};
   /// Those faces.
   [[nodiscard]] std::span<FaceOfTwoCells const> periodic_faces() const { return std::span(faces).last(images.size()); }
+  /// What the polynomials of a face of the boundary miss of the surface that a generator means.
+  struct SurfaceGap {
+    double volume = 0;  ///< between them, positive outside of the face
+    double area = 0;    ///< by how much that surface is larger
+  };
+  std::vector<SurfaceGap> gaps{};  ///< by Space::boundary_faces; empty where no surface is known beyond the mesh
   /// Of a face by its number; null: it is inside the mesh.
   [[nodiscard]] std::array<std::int32_t, 4> const* images_of(std::size_t face) const {
     std::size_t const inside = faces.size() - images.size();

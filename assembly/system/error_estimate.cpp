@@ -340,6 +340,64 @@ public:
     return sum;
   }
 
+  /// What the target changes by where a face moves to the surface that it stands for, by delta along its normal n (Hadamard's
+  /// formula; Allaire, Conception optimale de structures, 2007, section 6.4.3). With the density d of the target, q = k grad:
+  ///   where u = g:  int delta (d u + f z) + int dz.q.n (delta du/dn - (g(x + delta n) - g(x))),
+  ///   elsewhere:    int delta (d u + f z - (grad u . q z - du.q.n dz/dn)) + int (g - alpha u) z dS of the area that is missing,
+  /// and of the energy also int delta (grad u . q u) / 2, and where u = g less the second integral with u in place of z.
+  [[nodiscard]] double of_shape(EstimateCell const& cell, int face, LocalCells::SurfaceGap const& gap,
+                                BoundaryData const& condition, std::span<double const> u, std::span<double const> z,
+                                LoadOfEstimate const& of_dual) const {
+    bool const is_given = condition.type == BoundaryType::dirichlet;
+    if ((gap.volume == 0 && gap.area == 0) || !(is_given || condition.is_natural()))
+      return 0;
+    TablesAt const& tables = fine_.face(face, whole_face);
+    Function const& source = cell.data.source(cell.material);
+    struct At {
+      EstimateCell::Place place;
+      Point3 normal;
+      double size;
+    };
+    std::vector<At> points;
+    double area = 0;
+    for (std::size_t i = 0; i < fine_.rule.face_weights.size(); ++i) {
+      auto const place = cell.place(tables, static_cast<int>(i));
+      Point3 normal = EstimateCell::normal(place, face);
+      double const size = std::sqrt(dot_product(normal, normal));
+      for (double& component : normal)
+        component /= size;
+      points.push_back({place, normal, fine_.rule.face_weights[i] * size});
+      area += points.back().size;
+    }
+    double const delta = gap.volume / area;
+    double sum = 0;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      auto const& [place, n, size] = points[i];
+      int const q = static_cast<int>(i);
+      Point3 const grad_u = cell.gradient(tables, q, place, u), grad_z = cell.gradient(tables, q, place, z);
+      Tensor const k = cell.k_on_surface(place.x);
+      Point3 const flux_u = k * grad_u, flux_z = k * grad_z;
+      double const u_here = cell.value(tables, q, u), z_here = cell.value(tables, q, z);
+      sum += size * delta *
+             (of_dual.density * (u_here - of_dual.mean) + source.finite(place.x, "the source") * z_here +
+              of_dual.of_problem * dot_product(grad_u, flux_u) / 2);
+      if (is_given) {
+        Point3 moved = place.x;
+        for (std::size_t d = 0; d < 3; ++d)
+          moved[d] += delta * n[d];
+        double const rises = condition.value(moved) - condition.value(place.x);
+        double const w = delta * dot_product(n, grad_u) - (std::isfinite(rises) ? rises : 0);
+        sum += size * w * (dot_product(n, flux_z) - of_dual.of_problem * dot_product(n, flux_u));
+      } else {
+        double const alpha = condition.type == BoundaryType::robin ? condition.alpha.finite(place.x, "alpha") : 0;
+        double const enters = condition.value.finite(place.x, "the boundary value") - (alpha == 0 ? 0 : alpha * u_here);
+        sum -= size * delta * (dot_product(grad_u, flux_z) - dot_product(n, flux_u) * dot_product(n, grad_z));
+        sum += size * gap.area / area * enters * z_here;
+      }
+    }
+    return sum;
+  }
+
 private:
   static double residual(EstimateCell const& cell, TablesAt const& tables, std::vector<double> const& weights,
                          std::span<double const> u, std::span<double const> z) {
@@ -382,7 +440,10 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
     assert(dual.empty());
     return equilibrated_flux(space, element, data, u).bound;
   }
-  EstimateTables const tables(space, element, std::max(element.order + 2, element.n_gauss()));
+  // The flux of a linear function in reference coordinates has the degree 2 s where the map of a cell has the degree s.
+  int const s = space.isoparametric ? std::max(space.order, space.map_order) : 1;
+  bool const is_curved = s > 1 && element.n_gauss() > element.order + 1;
+  EstimateTables const tables(space, element, std::max({element.order + 2, element.n_gauss(), is_curved ? 2 * s + 1 : 0}));
   FaceData const faces = evaluate_faces(space, tables, data, u, dual);
   FacesOfCells const of_cells(space);
   bool const has_dual = !dual.empty();
@@ -398,6 +459,8 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
   if (has_dual) {
     result.signed_.resize(space.n_cells);
     result.weights.resize(space.n_cells);
+    if (!space.local.gaps.empty())
+      result.of_shape.resize(space.n_cells, 0.0);
   }
 
   struct State {
@@ -523,6 +586,9 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
         BoundaryData const& condition = cell.data.boundary_at(face.boundary_id);
         if (has_dual)
           error_of_data += of_data->of_face(cell, face.face, condition, u, dual);
+        if (has_dual && !space.local.gaps.empty())
+          result.of_shape[c] +=
+              of_data->of_shape(cell, face.face, space.local.gaps[static_cast<std::size_t>(i)], condition, u, dual, of_dual);
         if (condition.type == BoundaryType::dirichlet) {  // the error is known
           TablesAt const& at_face = tables.values_on_faces[static_cast<std::size_t>(face.face)];
           state.on_face.clear();
@@ -604,6 +670,8 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
           result.signed_[c] = ordered_product(state.r, state.r_dual) + error_of_data;
           result.weights[c] =
               std::sqrt(std::max(solved, 0.0) * ordered_product(state.r_dual, state.r_dual)) + std::abs(error_of_data);
+          if (!result.of_shape.empty())
+            result.weights[c] += std::abs(result.of_shape[c]);
         }
       }
       result.squares[c] = square;

@@ -41,6 +41,7 @@ namespace poisson::assembly {
 struct LoadOfEstimate {
   double of_problem = 0;                ///< times the sources and the natural boundary values of the problem, without point loads
   double density = 0;                   ///< a source in all cells
+  double mean = 0;                      ///< of u where the target is that: a volume that changes does not change it by itself
   std::set<unsigned> robin{};           ///< boundaries with a Robin condition: alpha enters there
   std::optional<LocatedPoint> point{};  ///< 1 enters there
 };
@@ -50,8 +51,10 @@ struct ErrorIndicators {
   HostVector<double> squares;  ///< of the error's energy norm (int k |grad e|^2)^1/2
   HostVector<double> signed_;  ///< of a target: its parts of J(u) - J(u_h); else empty
   HostVector<double> weights;  ///< of a target: what the error of each cell may change it by; else empty
-  bool is_bound = false;       ///< whether the error is proven to be no larger, but for rounding
-  std::string why_no_bound;    ///< of Estimator::equilibrated where it is none
+  HostVector<double>
+      of_shape{};            ///< of a target: its parts of what the mesh misses of curved surfaces (LocalCells::gaps); else empty
+  bool is_bound = false;     ///< whether the error is proven to be no larger, but for rounding
+  std::string why_no_bound;  ///< of Estimator::equilibrated where it is none
 };
 
 }  // namespace poisson::assembly

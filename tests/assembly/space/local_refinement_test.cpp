@@ -22,11 +22,13 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <memory>
+#include <numbers>
 #include <numeric>
 #include <random>
 #include <sstream>
 #include <string>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace poisson::assembly {
@@ -153,11 +155,17 @@ TEST(LocalRefinement, PolynomialsAreExact) {
       }
 }
 
-/// Cells in the orientations of a ball, whose surface is taken to be flat between vertices: linear functions. The configuration
-/// refuses higher orders on curved cells.
-TEST(LocalRefinement, LinearFunctionsOnTurnedCells) {
-  for (int const order : {1}) {
-    ProblemSpec spec = by_chance(generated("hyper_ball", "0, 0, 0 : 1"), order, 2);
+/// Cells in the orientations of a ball, and curved ones of other generators: nodes that hang lie on the larger cell, so that linear
+/// functions are in the space.
+TEST(LocalRefinement, LinearFunctionsOnTurnedAndCurvedCells) {
+  std::vector<std::pair<MeshSpec, int>> meshes;
+  for (int const order : {1, 2, 3, 4})
+    meshes.emplace_back(generated("hyper_ball", "0, 0, 0 : 1"), order);
+  meshes.emplace_back(generated("hyper_shell", "0, 0, 0 : 0.4 : 1 : 6"), 2);
+  meshes.emplace_back(generated("cylinder_shell", "1 : 0.4 : 1 : 5 : 1"), 3);
+  for (auto const& [mesh, order] : meshes) {
+    SCOPED_TRACE(mesh.generator + " of order " + std::to_string(order));
+    ProblemSpec spec = by_chance(mesh, order, 2);
     spec.boundary = {on_all_boundaries(BoundaryType::dirichlet, "x + 2*y - 3*z")};
     Discretization discretization(spec);
     auto const u = solve(discretization);
@@ -171,6 +179,40 @@ TEST(LocalRefinement, LinearFunctionsOnTurnedCells) {
       volume += part;
     EXPECT_NEAR(q.energy, 7 * volume, 1e-9);
   }
+}
+
+/// Volume and area that the polynomials of the boundary's faces miss of a sphere, whose radius is 1.
+TEST(LocalRefinement, GapsAreWhatTheMeshMissesOfASphere) {
+  constexpr double pi = std::numbers::pi;
+  for (int const order : {1, 2, 3}) {
+    SCOPED_TRACE(order);
+    MeshSpec ball = generated("hyper_ball", "0, 0, 0 : 1");
+    ball.refinements = 1;
+    ProblemSpec spec = by_chance(ball, order, 1);
+    Mesh mesh = make_coarse_mesh(spec.mesh);
+    refine_mesh(mesh, spec.mesh);
+    Space const space(mesh, ReferenceElement(order));
+    ASSERT_EQ(space.local.gaps.size(), space.boundary_faces.size());
+    double volume = 0, area = 0;
+    for (auto const& gap : space.local.gaps) {
+      volume += gap.volume;
+      area += gap.area;
+    }
+    spec.boundary = {on_all_boundaries(BoundaryType::dirichlet, "1")};
+    Discretization discretization(spec);
+    auto const q = discretization.quantities(solve(discretization));
+    double missing = 4 * pi / 3, missing_area = 4 * pi;
+    for (auto const& [id, part] : q.volumes)
+      missing -= part;
+    for (auto const& [id, boundary] : q.boundaries)
+      missing_area -= boundary.area;
+    EXPECT_NEAR(volume, missing, 0.2 * std::abs(missing)) << missing;
+    EXPECT_NEAR(area, missing_area, 0.2 * std::abs(missing_area)) << missing_area;
+  }
+  ProblemSpec const flat = by_chance(flat_box({2, 2, 2}), 2, 2);
+  Mesh mesh = make_coarse_mesh(flat.mesh);
+  refine_mesh(mesh, flat.mesh);
+  EXPECT_TRUE(Space(mesh, ReferenceElement(2)).local.gaps.empty());
 }
 
 /// u is 0 on two sides, named by `where`, of an L of three cells that meet in an edge. A larger cell there, between two that are
