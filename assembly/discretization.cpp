@@ -1250,6 +1250,10 @@ HostVector<double> Discretization::lift_of(std::set<unsigned> const& boundaries)
   return result;
 }
 
+bool Discretization::misses_surfaces() const {
+  return !impl_->space.local.gaps.empty();
+}
+
 BoundaryType Discretization::condition_on(unsigned boundary_id) const {
   return impl_->data.boundary_at(boundary_id).type;
 }

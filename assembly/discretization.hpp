@@ -361,6 +361,8 @@ public:
   /// 1 at the unknowns on boundaries with these ids and a Dirichlet condition, 0 elsewhere; between at those that are on other such
   /// boundaries, too. Continuous.
   [[nodiscard]] HostVector<double> lift_of(std::set<unsigned> const& boundaries) const;
+  /// Whether surfaces are known that the cells of a mesh which is refined locally only come near (LocalCells::gaps).
+  [[nodiscard]] bool misses_surfaces() const;
   /// The condition on a boundary.
   [[nodiscard]] BoundaryType condition_on(unsigned boundary_id) const;
 

@@ -4,6 +4,7 @@
 #include "app/io/console.hpp"
 #include "app/plan/format_choice.hpp"
 #include "app/results/solution_fields.hpp"
+#include "app/run/adaptive_target.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/sweep/sweep_cases.hpp"
 #include "assembly/discretization.hpp"
@@ -37,6 +38,8 @@ CaseForecast forecast_of_case(RunConfig const& config, int ranks) {
   assembly::ProblemSpec spec = problem_of(config);
   spec.mesh.shared = config.is_box() && ranks > 1;
   assembly::CheckedProblem const problem(spec);
+  if (config.adaptive.is_asked())
+    check_refinement(config, problem.mesh());
   return {problem.mesh(), problem.notes(), forecast_memory(config, backend_of(config), problem, ranks)};
 }
 
@@ -198,6 +201,8 @@ void print_parts(RunConfig const& config, CaseForecast const& forecast, std::ost
             << number_text(list.at(id).size, 6) << ") belong to " << groups.label(id) << "\n";
   };
   assembly::MeshSummary const& found = discretization.summary();
+  if (config.adaptive.is_asked())
+    check_refinement(config, found, true);
   print("Boundaries", "faces", "area", parts.boundaries, found.boundary_groups);
   if (!parts.surfaces.empty())
     print("Surfaces inside the mesh", "faces", "area", parts.surfaces, found.inner_groups);

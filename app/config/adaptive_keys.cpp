@@ -58,8 +58,8 @@ Keys<RunConfig> keys_of_adaptive() {
           "estimate of the error is no larger.")
           .or_null("no adaptive refinement"),
       key<RunConfig>("problem.mesh.adaptive.target",
-                     Text{"name of a quantity: flux.NAME, probe.NAME, mean, integral_u, energy, min "
-                          "or max"},
+                     Text{"name of a quantity: flux.NAME, probe.NAME, mean, integral_u, mean.NAME, integral_u.NAME, energy, min, "
+                          "max, or one of output.quantities"},
                      POISSON_MEMBER(adaptive.target), "", "The quantity of result.json whose error counts.")
           .or_null("the error in the energy norm, (int k |grad u|^2)^1/2")
           .only(with_tolerance, is_adaptive),

@@ -18,8 +18,8 @@ namespace {
 using Point = std::array<double, 3>;
 constexpr std::array<char const*, 3> axis_names{"x", "y", "z"};
 
-/// The numbers of a table by the names that expressions have for them.
-assembly::Constants constants_of(QuantityTable const& table) {
+/// The numbers of a table by the names that expressions have for them. `more`: what else there is; the table comes first.
+assembly::Constants constants_of(QuantityTable const& table, assembly::Constants const& more) {
   assembly::Constants constants;
   for (auto const& [name, value] : table)
     if (value.is_number())
@@ -29,13 +29,13 @@ assembly::Constants constants_of(QuantityTable const& table) {
     else
       for (std::size_t d = 0; d < 3; ++d)
         constants[name + "." + axis_names[d]] = value[d];
+  constants.insert(more.begin(), more.end());
   return constants;
 }
 
-/// Adds the user's own quantities. `more`: what expressions may use besides the quantities in the table, which come first.
-void add_own(RunConfig const& config, assembly::Constants const& more, QuantityTable& table) {
-  assembly::Constants constants = constants_of(table);
-  constants.insert(more.begin(), more.end());
+/// The user's own quantities, from all others.
+std::vector<std::pair<std::string, double>> own_values(RunConfig const& config, assembly::Constants constants) {
+  std::vector<std::pair<std::string, double>> result;
   constants.insert(config.problem.parameters.begin(), config.problem.parameters.end());
   for (auto const& [name, text] : config.output.quantities) {
     std::string const key = "output.quantities." + name;
@@ -47,8 +47,9 @@ void add_own(RunConfig const& config, assembly::Constants const& more, QuantityT
     if (!expression.is_constant())
       throw InputError(key, "a quantity is one number; x, y and z have no meaning here");
     double const value = constants[name] = expression(0, 0, 0);
-    table.emplace_back(name, value);
+    result.emplace_back(name, value);
   }
+  return result;
 }
 
 /// What there is of every material, and but for the last of every boundary.
@@ -378,6 +379,13 @@ std::vector<std::string> check_requests(RunConfig const& config, PointSets const
 QuantityTable quantity_table(RunConfig const& config, assembly::MeshSummary const& mesh, assembly::Quantities const& of_solution,
                              double integral_f, std::span<assembly::PointValues const> at_points,
                              std::optional<EffectiveResult> const& effective) {
+  return named_quantities(config, mesh, of_solution, integral_f, at_points, effective).table;
+}
+
+NamedQuantities named_quantities(RunConfig const& config, assembly::MeshSummary const& mesh,
+                                 assembly::Quantities const& of_solution, double integral_f,
+                                 std::span<assembly::PointValues const> at_points,
+                                 std::optional<EffectiveResult> const& effective) {
   QuantityTable table{{"min", of_solution.min},
                       {"max", of_solution.max},
                       {"mean", of_solution.mean},
@@ -430,8 +438,49 @@ QuantityTable quantity_table(RunConfig const& config, assembly::MeshSummary cons
       if (known == name && value.is_number())
         more.emplace(alias, value);
   add_parts(mesh, of_solution, table, more);
-  add_own(config, more, table);
-  return table;
+  for (auto& [name, value] : own_values(config, constants_of(table, more)))
+    table.emplace_back(std::move(name), value);
+  return {std::move(table), std::move(more)};
+}
+
+nlohmann::ordered_json const* NamedQuantities::value_of(std::string const& name) const {
+  auto const found = std::find_if(table.begin(), table.end(), [&](auto const& entry) { return entry.first == name; });
+  return found == table.end() ? nullptr : &found->second;
+}
+
+std::optional<double> NamedQuantities::number(std::string const& name) const {
+  if (auto const* const value = value_of(name); value != nullptr && value->is_number())
+    return value->get<double>();
+  auto const found = more.find(name);
+  return found == more.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::map<std::string, double> derivatives_of(RunConfig const& config, NamedQuantities const& quantities, std::string const& own) {
+  QuantityTable others = quantities.table;
+  std::erase_if(others, [&](auto const& entry) {
+    return std::any_of(config.output.quantities.begin(), config.output.quantities.end(),
+                       [&](QuantitySpec const& of) { return of.name == entry.first; });
+  });
+  assembly::Constants constants = constants_of(others, quantities.more);
+  auto const value = [&] {
+    for (auto const& [name, number] : own_values(config, constants))
+      if (name == own)
+        return number;
+    return std::numeric_limits<double>::quiet_NaN();
+  };
+  std::map<std::string, double> result;
+  constexpr double relative_step = 1e-5;  // near the third root of the rounding, where a central difference has most digits
+  for (auto& [name, number] : constants) {
+    double const at = number, step = relative_step * (at != 0 && std::isfinite(at) ? std::abs(at) : 1);
+    number = at + step;
+    double const above = value();
+    number = at - step;
+    double const below = value();
+    number = at;
+    if (above != below)
+      result[name] = (above - below) / (2 * step);
+  }
+  return result;
 }
 
 }  // namespace poisson::app

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +32,17 @@ struct Balance {
 /// The names and values of `quantities` in result.json, in their order. Most are numbers; points and vectors are arrays of three.
 /// Those that are not finite are null.
 using QuantityTable = std::vector<std::pair<std::string, nlohmann::ordered_json>>;
+
+/// They, and what else expressions of the user's own quantities may use: u in parts that the record leaves out, and other names.
+struct NamedQuantities {
+  QuantityTable table;
+  assembly::Constants more{};
+
+  /// Null: there is none of this name in the table.
+  [[nodiscard]] nlohmann::ordered_json const* value_of(std::string const& name) const;
+  /// Nothing: no number has this name.
+  [[nodiscard]] std::optional<double> number(std::string const& name) const;
+};
 
 /// Whether this is the name of a quantity of u in one material or on one boundary: max.NAME.
 [[nodiscard]] bool is_of_part(std::string_view name);
@@ -61,10 +73,19 @@ using PointSets = std::vector<PointSet const*>;
 
 /// All quantities of a finite solution, those of the user last. `at_points` begins with the solution at probes. `effective`: those
 /// of analysis.effective, where that is asked for.
+[[nodiscard]] NamedQuantities named_quantities(RunConfig const& config, assembly::MeshSummary const& mesh,
+                                               assembly::Quantities const& of_solution, double integral_f,
+                                               std::span<assembly::PointValues const> at_points,
+                                               std::optional<EffectiveResult> const& effective = {});
+/// Its table.
 [[nodiscard]] QuantityTable quantity_table(RunConfig const& config, assembly::MeshSummary const& mesh,
                                            assembly::Quantities const& of_solution, double integral_f,
                                            std::span<assembly::PointValues const> at_points,
                                            std::optional<EffectiveResult> const& effective = {});
+/// The derivatives of one of the user's own quantities with respect to all others that it is made of, by central differences; those
+/// that are not 0, and no number where one is not finite.
+[[nodiscard]] std::map<std::string, double> derivatives_of(RunConfig const& config, NamedQuantities const& quantities,
+                                                           std::string const& own);
 
 /// A key of the configuration, and what is to be said about it.
 using KeyWarnings = std::vector<std::pair<std::string, std::string>>;

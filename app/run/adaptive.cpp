@@ -2,6 +2,7 @@
 
 #include "app/config/problem.hpp"
 #include "app/io/console.hpp"
+#include "app/run/adaptive_target.hpp"
 #include "app/run/run_device.hpp"
 #include "assembly/space/space.hpp"
 #include "assembly/system/error_estimate.hpp"
@@ -32,27 +33,6 @@ constexpr double least_share = 0.05;
 
 /// By order, beside that of order 1.
 constexpr std::array<double, 4> work_of_unknown{1, 1, 2, 4};
-
-std::string rest_of(std::string const& text, std::string const& begin) {
-  return text.starts_with(begin) ? text.substr(begin.size()) : "";
-}
-
-[[noreturn]] void refuse_target(std::string const& what) {
-  throw InputError(key_of_target, what);
-}
-
-/// The ids of the boundary that a target flux.NAME is of; empty for other targets.
-std::set<unsigned> boundary_of(std::string const& target, assembly::MeshSummary const& mesh) {
-  std::string const name = rest_of(target, "flux.");
-  for (auto const& group : mesh.boundary_groups.labelled(mesh.boundary_ids))
-    if (!name.empty() && group.label == name)
-      return group.parts;
-  std::set<unsigned> result;
-  for (unsigned const id : mesh.boundary_ids)
-    if (std::to_string(id) == name)
-      result.insert(id);
-  return result;
-}
 
 /// Whether squares of the energy norms of u and of the solutions on nested meshes differ by the square of the error: as they are
 /// orthogonal where one value is given wherever u is given, and where nothing but given u makes it vary. Precondition: the
@@ -129,30 +109,7 @@ void AdaptiveRefinement::check(assembly::CheckedProblem const& problem) const {
   assembly::MeshSummary const& mesh = problem.mesh();
   if (static_cast<double>(mesh.dofs) > config_.adaptive.max_unknowns && cycle() > 1)
     throw TooManyUnknowns{mesh.dofs};
-  if (mesh.periodic && config_.adaptive.estimator == assembly::Estimator::equilibrated)
-    throw InputError("problem.mesh.adaptive.estimator", "found 'equilibrated', which knows no periodic boundaries; take "
-                                                        "local_problems or residual");
-  std::string const& target = config_.adaptive.target;
-  if (target.empty() || target == "mean" || target == "integral_u" || target == "energy" || target == "min" || target == "max")
-    return;
-  if (std::string const name = rest_of(target, "probe."); !name.empty()) {
-    if (std::none_of(config_.output.probes.begin(), config_.output.probes.end(),
-                     [&](auto const& probe) { return probe.name == name; }))
-      refuse_target("there is no probe '" + name + "' in output.probes");
-    return;
-  }
-  std::string const known = "flux.NAME of a boundary, probe.NAME, mean, integral_u, energy, min or max";
-  if (rest_of(target, "flux.").empty())
-    refuse_target("found '" + target + "'; the error is known of " + known);
-  std::vector<std::string> names;
-  for (auto const& group : mesh.boundary_groups.labelled(mesh.boundary_ids))
-    names.push_back(group.label);
-  std::string list;
-  for (std::string const& name : names)
-    list += (list.empty() ? "" : ", ") + name;
-  bool const places_come_later = config_.problem.mesh.has_places();  // names of `boundaries` are known when the mesh is there
-  if (!places_come_later && boundary_of(target, mesh).empty())
-    refuse_target("the mesh has no boundary '" + rest_of(target, "flux.") + "'; it has: " + list);
+  check_refinement(config_, mesh);
 }
 
 HostVector<double> AdaptiveRefinement::dual(Solved const& solved, assembly::LoadOfEstimate const& load,
@@ -183,9 +140,7 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_energy_norm(Solved const& so
   result.estimate = std::sqrt(std::accumulate(result.marks.begin(), result.marks.end(), 0.0));
   for (double const square : result.marks)
     result.of_cells.push_back(std::sqrt(square));
-  for (auto const& [name, value] : solved.table())
-    if (name == "energy")
-      result.value = std::sqrt(2 * value.get<double>());
+  result.value = std::sqrt(2 * solved.quantities().number("energy").value());
   if (mesh.has_exact())
     result.error = mesh.energy_of_error(solved.u.host());
   return result;
@@ -195,82 +150,31 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved)
   assembly::Discretization const& mesh = *solved.mesh.around;
   std::string const& target = config_.adaptive.target;
   if (solved.system.pure_neumann())
-    refuse_target("the error of '" + target + "' is not known where u is fixed nowhere; leave the target out, or fix u somewhere");
-  QuantityTable const table = solved.table();
-  auto const value_of = [&](std::string const& name) -> std::optional<nlohmann::ordered_json> {
-    for (auto const& [known, value] : table)
-      if (known == name)
-        return value;
-    return std::nullopt;
-  };
+    throw InputError(key_of_target, "the error of '" + target +
+                                        "' is not known where u is fixed nowhere; leave the target out, or fix u somewhere");
+  NamedQuantities const quantities = solved.quantities();
+  DualProblem problem = dual_problem_of(config_, mesh, quantities);
   Estimate result;
-  assembly::MeshSummary const& summary = solved.mesh.whole;
-  std::set<unsigned> const ids = boundary_of(target, summary);
-  assembly::LoadOfEstimate load;
-  HostVector<double> lifted;
-  lifted.resize(static_cast<std::size_t>(summary.dofs), 0.0);
-  auto const at_point = [&](std::array<double, 3> const& x) {
-    auto located = mesh.locate({&x, 1});
-    load.point = located.front();
-  };
-  std::string name = target;
-  if (!rest_of(target, "flux.").empty()) {
-    bool depends = false;
-    if (ids.empty())
-      refuse_target("the mesh has no boundary '" + rest_of(target, "flux.") + "'");
-    for (unsigned const id : ids) {
-      if (mesh.condition_on(id) == assembly::BoundaryType::periodic)
-        refuse_target("the error of what flows through periodic boundaries is not known; take energy, or none");
-      if (mesh.condition_on(id) == assembly::BoundaryType::robin)
-        load.robin.insert(id);
-      depends = depends || mesh.condition_on(id) != assembly::BoundaryType::neumann;
-    }
-    if (!depends)
-      refuse_target("'" + target + "' is what problem.boundary gives there, and has no error");
-    lifted = mesh.lift_of(ids);
-    for (double& value : lifted)
-      value = -value;
-    for (auto const& group : summary.boundary_groups.labelled(summary.boundary_ids))
-      if (group.parts == ids)
-        name = "flux." + group.label;
-  } else if (std::string const probe = rest_of(target, "probe."); !probe.empty()) {
-    for (ProbeSpec const& of : config_.output.probes)
-      if (of.name == probe)
-        at_point(of.at);
-  } else if (target == "min" || target == "max") {
-    at_point(value_of(target + "_at")->get<std::array<double, 3>>());
-  } else if (target == "energy") {
-    for (unsigned const id : summary.boundary_ids)
-      if (mesh.condition_on(id) == assembly::BoundaryType::robin)
-        refuse_target("the error of 'energy' is not known with Robin conditions; take another target, or none");
-    load.of_problem = 1;
-  } else {
-    load.density = 1;
-    if (target == "mean")
-      load.density = 1 / assembly::ordered_sum(mesh.integration_weights());
-  }
-  auto const value = value_of(name);
-  if (!value || !value->is_number())
-    refuse_target("there is no quantity '" + target + "' of this problem");
-  result.value = value->get<double>();
-  if (target == "mean")
-    load.mean = result.value;
-  HostVector<double> const z = dual(solved, load, std::move(lifted));
-  auto const found = mesh.estimate_error(config_.adaptive.estimator, solved.u.host(), z, load);
+  auto const value = quantities.number(target);
+  if (!value)
+    throw InputError(key_of_target, "there is no quantity '" + target + "' of this problem");
+  result.value = *value;
+  HostVector<double> const z = dual(solved, problem.load, std::move(problem.lifted));
+  auto const found = mesh.estimate_error(config_.adaptive.estimator, solved.u.host(), z, problem.load);
   double sum = 0, size = 0;
   for (std::size_t i = 0; i < found.weights.size(); ++i) {
     // Where given u alone makes u vary, the square is all of the error of the energy.
-    double const square = target == "energy" ? found.squares[i] / 2 : 0, part = found.signed_[i] - square;
+    double const square = problem.energy * found.squares[i] / 2, part = found.signed_[i] - square;
     sum += part;
     size += std::abs(part);
-    result.marks.push_back(found.weights[i] + square);
+    result.marks.push_back(found.weights[i] + std::abs(square));
     result.of_cells.push_back(std::sqrt(found.squares[i]));
   }
   // Both are estimates: that they cancel would be chance.
   double const of_shape = std::accumulate(found.of_shape.begin(), found.of_shape.end(), 0.0);
   result.estimate = std::max(std::abs(sum), least_share * size) + std::abs(of_shape);
-  if (auto const exact = value_of(target + ".exact"); exact && exact->is_number())
-    result.error = std::abs(result.value - exact->get<double>());
+  if (auto const exact = quantities.number(target + ".exact"))
+    result.error = std::abs(result.value - *exact);
   return result;
 }
 
@@ -363,10 +267,9 @@ bool AdaptiveRefinement::goes_on(Solved const& solved) {
   std::size_t const n = record.cycles.size();
   auto const stays = [&](std::size_t i) { return record.cycles[i].estimate >= record.cycles[i - 1].estimate; };
   constexpr double rounding = 1e-10;
-  double least = 0, largest = 0;  // where u is constant, the value of the norm is rounding itself
-  for (auto const& [name, value] : solved.table())
-    if (name == "min" || name == "max")
-      (name == "min" ? least : largest) = value.get<double>();
+  // Where u is constant, the value of the norm is rounding itself.
+  NamedQuantities const quantities = solved.quantities();
+  double const least = quantities.number("min").value(), largest = quantities.number("max").value();
   double const size = std::max(std::abs(least), std::abs(largest));
   bool const is_rounding = found.estimate <= rounding * std::abs(found.value) || largest - least <= rounding * size;
   if (n > 2 && is_rounding && stays(n - 1) && stays(n - 2))

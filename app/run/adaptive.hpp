@@ -47,13 +47,13 @@ public:
   /// Throws InputError for a target that there is not, or whose error is not known; TooManyUnknowns.
   void check(assembly::CheckedProblem const& problem) const;
 
-  /// What it takes to judge a solution. `table` makes the quantities.
+  /// What it takes to judge a solution. `quantities` makes these.
   struct Solved {
     Domain const& mesh;
     System& system;
     SystemSolver& solver;
     SolutionValues const& u;
-    std::function<QuantityTable()> table;
+    std::function<NamedQuantities()> quantities;
     bool converged = false;
   };
   /// Estimates the error of the solution, and tells it. Returns whether there is a next mesh; config() is then of that. Throws

@@ -107,10 +107,10 @@ struct ShortOutput {
 };
 
 /// Solves on one mesh after the other, until `adaptive` says that the last one will do. `solve_on(config, before)` does it on one,
-/// and `table(solved)` makes the quantities. Where a next mesh cannot be had, the solution is that on the last one.
-template <class SolveOn, class Table, class Keep>
+/// and `named(solved)` makes the quantities. Where a next mesh cannot be had, the solution is that on the last one.
+template <class SolveOn, class Named, class Keep>
 std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunLog& log, SolveOn const& solve_on,
-                                              Table const& table, Keep const& keep) {
+                                              Named const& named, Keep const& keep) {
   ResultRecord& record = log.record;
   std::unique_ptr<SolvedMesh> solved;
   std::optional<ShortOutput> short_output(std::in_place, log.console);
@@ -154,7 +154,7 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
       continue;
     log.unless_interrupted("while the error was estimated", [&] {
       record.clock.time(Stage::verify, [&] {
-        goes_on = adaptive.goes_on({*solved->mesh, *solved->system, solved->solver, *solved->u, [&] { return table(*solved); },
+        goes_on = adaptive.goes_on({*solved->mesh, *solved->system, solved->solver, *solved->u, [&] { return named(*solved); },
                                     record.status == SolverStatus::converged});
       });
     });
@@ -177,8 +177,8 @@ std::unique_ptr<SolvedMesh> refine_adaptively(AdaptiveRefinement& adaptive, RunL
 /// The order of elements that needs least work for the tolerance (orders: auto). Each order is tried on two meshes, from the lowest
 /// on, as long as its first mesh takes less than the best one needs. `try_order(p)` makes the loop of one, whose meshes are solved
 /// on as in refine_adaptively.
-template <class TryOrder, class SolveOn, class Table>
-std::vector<TriedOrder> orders_tried(RunLog& log, TryOrder const& try_order, SolveOn const& solve_on, Table const& table) {
+template <class TryOrder, class SolveOn, class Named>
+std::vector<TriedOrder> orders_tried(RunLog& log, TryOrder const& try_order, SolveOn const& solve_on, Named const& named) {
   constexpr int highest = 4;
   ResultRecord& record = log.record;
   ResultRecord const before = record;
@@ -195,7 +195,7 @@ std::vector<TriedOrder> orders_tried(RunLog& log, TryOrder const& try_order, Sol
       if (dofs_of_order_one == 0)
         dofs_of_order_one = record.dofs;
       goes_on = solved->finite && adaptive.goes_on({*solved->mesh, *solved->system, solved->solver, *solved->u,
-                                                    [&] { return table(*solved); }, record.status == SolverStatus::converged});
+                                                    [&] { return named(*solved); }, record.status == SolverStatus::converged});
     }
   };
   auto const restore = [&] {
@@ -429,9 +429,9 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
     return solved;
   };
 
-  auto const table = [&](SolvedMesh const& on_mesh) {
+  auto const named = [&](SolvedMesh const& on_mesh) {
     assembly::Quantities const quantities = quantities_of(team, *on_mesh.u);
-    return quantity_table(config, on_mesh.mesh->whole, quantities, record.integral_f, on_mesh.points->values(*on_mesh.u));
+    return named_quantities(config, on_mesh.mesh->whole, quantities, record.integral_f, on_mesh.points->values(*on_mesh.u));
   };
   auto const keep = [&](SolvedMesh const& on_mesh) {
     if (!config.adaptive.keep_cycles)
@@ -448,7 +448,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
       of_order.problem.order = order;
       return adaptive.emplace(config, log, device, false);
     };
-    std::vector<TriedOrder> tried = orders_tried(log, try_order, solve_on, table);
+    std::vector<TriedOrder> tried = orders_tried(log, try_order, solve_on, named);
     auto const best =
         std::min_element(tried.begin(), tried.end(), [](TriedOrder const& a, TriedOrder const& b) { return a.work < b.work; });
     record.order = of_order.problem.order = best == tried.end() ? 1 : best->order;
@@ -466,7 +466,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
     if (config.adaptive.chooses_order())
       choose_order();
     std::unique_ptr<SolvedMesh> const solved =
-        adaptive ? refine_adaptively(*adaptive, log, solve_on, table, keep) : solve_on(config, nullptr);
+        adaptive ? refine_adaptively(*adaptive, log, solve_on, named, keep) : solve_on(config, nullptr);
     if (adaptive)
       log.unless_interrupted("while the source was checked", [&] { warn_of_source(*solved->system); });
     Domain& mesh = *solved->mesh;

@@ -308,8 +308,9 @@ struct FacesOfCells {
 namespace {
 
 /// What data change a target by, J(u) - J(u_h), beyond the residual that is orthogonal to z_h:
-///   D(z_h) = r(z_h) - r_h(z_h) - int_D (g - u_h) k dz_h/dn,
-/// with the residual r(z) = F(z) - a(u_h, z) by a finer rule, r_h(z) by that of the assembly, and g on Dirichlet boundaries D.
+///   D(z_h) = r(z_h) - r_h(z_h) - int_D (g - u_h) (k dz_h/dn - d),
+/// with the residual r(z) = F(z) - a(u_h, z) by a finer rule, r_h(z) by that of the assembly, and g on Dirichlet boundaries D, on
+/// which the target has the density d.
 class ErrorOfData {
 public:
   ErrorOfData(Space const& space, ReferenceElement const& element, EstimateTables const& tables)
@@ -320,8 +321,9 @@ public:
   [[nodiscard]] double of_cell(EstimateCell const& cell, std::span<double const> u, std::span<double const> z) const {
     return residual(cell, fine_.volume, fine_.rule.weights, u, z) - residual(cell, volume_, coarse_.weights, u, z);
   }
-  [[nodiscard]] double of_face(EstimateCell const& cell, int face, BoundaryData const& condition, std::span<double const> u,
-                               std::span<double const> z) const {
+  /// `density`: of the target on this boundary.
+  [[nodiscard]] double of_face(EstimateCell const& cell, int face, BoundaryData const& condition, double density,
+                               std::span<double const> u, std::span<double const> z) const {
     auto const at = static_cast<std::size_t>(face);
     TablesAt const& fine = fine_.face(face, whole_face);
     if (condition.is_natural())
@@ -334,25 +336,29 @@ public:
       int const q = static_cast<int>(i);
       auto const place = cell.place(fine, q);
       double const missing = condition.value.finite(place.x, "the Dirichlet value") - cell.value(fine, q, u);
-      sum -= fine_.rule.face_weights[i] * missing *
-             dot_product(EstimateCell::normal(place, face), cell.k_on_surface(place.x) * cell.gradient(fine, q, place, z));
+      Point3 const normal = EstimateCell::normal(place, face);
+      sum += fine_.rule.face_weights[i] * missing *
+             (density * std::sqrt(dot_product(normal, normal)) -
+              dot_product(normal, cell.k_on_surface(place.x) * cell.gradient(fine, q, place, z)));
     }
     return sum;
   }
 
   /// What the target changes by where a face moves to the surface that it stands for, by delta along its normal n (Hadamard's
-  /// formula; Allaire, Conception optimale de structures, 2007, section 6.4.3). With the density d of the target, q = k grad:
+  /// formula; Allaire, Conception optimale de structures, 2007, section 6.4.3). With the density d of the target, q = k grad, and
+  /// without what the target has on boundaries:
   ///   where u = g:  int delta (d u + f z) + int dz.q.n (delta du/dn - (g(x + delta n) - g(x))),
   ///   elsewhere:    int delta (d u + f z - (grad u . q z - du.q.n dz/dn)) + int (g - alpha u) z dS of the area that is missing,
   /// and of the energy also int delta (grad u . q u) / 2, and where u = g less the second integral with u in place of z.
   [[nodiscard]] double of_shape(EstimateCell const& cell, int face, LocalCells::SurfaceGap const& gap,
                                 BoundaryData const& condition, std::span<double const> u, std::span<double const> z,
-                                LoadOfEstimate const& of_dual) const {
+                                LoadOfEstimate const& of_dual, LoadOfEstimate::OfPart const& on_boundary) const {
     bool const is_given = condition.type == BoundaryType::dirichlet;
     if ((gap.volume == 0 && gap.area == 0) || !(is_given || condition.is_natural()))
       return 0;
     TablesAt const& tables = fine_.face(face, whole_face);
     Function const& source = cell.data.source(cell.material);
+    LoadOfEstimate::OfPart const in_material = LoadOfEstimate::in(of_dual.in_material, cell.material);
     struct At {
       EstimateCell::Place place;
       Point3 normal;
@@ -379,8 +385,9 @@ public:
       Point3 const flux_u = k * grad_u, flux_z = k * grad_z;
       double const u_here = cell.value(tables, q, u), z_here = cell.value(tables, q, z);
       sum += size * delta *
-             (of_dual.density * (u_here - of_dual.mean) + source.finite(place.x, "the source") * z_here +
+             (in_material.density * u_here + in_material.of_size + source.finite(place.x, "the source") * z_here +
               of_dual.of_problem * dot_product(grad_u, flux_u) / 2);
+      sum += size * gap.area / area * (on_boundary.density * u_here + on_boundary.of_size);
       if (is_given) {
         Point3 moved = place.x;
         for (std::size_t d = 0; d < 3; ++d)
@@ -388,11 +395,12 @@ public:
         double const rises = condition.value(moved) - condition.value(place.x);
         double const w = delta * dot_product(n, grad_u) - (std::isfinite(rises) ? rises : 0);
         sum += size * w * (dot_product(n, flux_z) - of_dual.of_problem * dot_product(n, flux_u));
+        sum += size * on_boundary.density * (std::isfinite(rises) ? rises : 0);
       } else {
         double const alpha = condition.type == BoundaryType::robin ? condition.alpha.finite(place.x, "alpha") : 0;
         double const enters = condition.value.finite(place.x, "the boundary value") - (alpha == 0 ? 0 : alpha * u_here);
         sum -= size * delta * (dot_product(grad_u, flux_z) - dot_product(n, flux_u) * dot_product(n, grad_z));
-        sum += size * gap.area / area * enters * z_here;
+        sum += size * (gap.area / area * enters * z_here + delta * on_boundary.density * dot_product(n, grad_u));
       }
     }
     return sum;
@@ -532,6 +540,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
           r[i] += value * row[i];
       };
       Function const& source = cell.data.source(cell.material);
+      double const density = LoadOfEstimate::in(of_dual.in_material, cell.material).density;
       double explicit_square = 0;
       for (int q = 0; q < n_points; ++q) {
         auto const& at = state.places[static_cast<std::size_t>(q)];
@@ -544,7 +553,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
         add(state.r, tables.volume.bubble, q, weight * r);
         if (has_dual)
           add(state.r_dual, tables.volume.bubble, q,
-              weight * (at.determinant * (of_dual.of_problem * f + of_dual.density) + strong(state.flux_of_dual, q)));
+              weight * (at.determinant * (of_dual.of_problem * f + density) + strong(state.flux_of_dual, q)));
         if (!has_one_matrix) {
           Tensor const d = in_reference(at, state.k[static_cast<std::size_t>(q)], weight);
           double const* const g = tables.volume.bubble.gradients.data() + 3 * static_cast<std::size_t>(q) * m;
@@ -584,11 +593,12 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
            ++i) {
         BoundaryFace const& face = space.boundary_faces[static_cast<std::size_t>(i)];
         BoundaryData const& condition = cell.data.boundary_at(face.boundary_id);
+        LoadOfEstimate::OfPart const on_boundary = LoadOfEstimate::in(of_dual.on_boundary, face.boundary_id);
         if (has_dual)
-          error_of_data += of_data->of_face(cell, face.face, condition, u, dual);
+          error_of_data += of_data->of_face(cell, face.face, condition, on_boundary.density, u, dual);
         if (has_dual && !space.local.gaps.empty())
-          result.of_shape[c] +=
-              of_data->of_shape(cell, face.face, space.local.gaps[static_cast<std::size_t>(i)], condition, u, dual, of_dual);
+          result.of_shape[c] += of_data->of_shape(cell, face.face, space.local.gaps[static_cast<std::size_t>(i)], condition, u,
+                                                  dual, of_dual, on_boundary);
         if (condition.type == BoundaryType::dirichlet) {  // the error is known
           TablesAt const& at_face = tables.values_on_faces[static_cast<std::size_t>(face.face)];
           state.on_face.clear();
@@ -630,12 +640,13 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
           add(state.r, here.bubble, at, -weight * of_u);
           if (has_dual)
             add(state.r_dual, here.bubble, at,
-                -weight * left(dual, of_dual.of_problem * g + (of_dual.robin.contains(face.boundary_id) ? alpha : 0)));
+                -weight * left(dual, of_dual.of_problem * g + of_dual.times_alpha(face.boundary_id) * alpha + on_boundary.density));
         }
         square += squares * std::sqrt(area) / (space.order * k_normal);
       }
-      if (has_dual && of_dual.point && of_dual.point->cell == c)
-        add(state.r_dual, tables.bubbles.at({of_dual.point->reference}), 0, 1);
+      for (auto const& [point, factor] : of_dual.points)
+        if (has_dual && point.cell == c)
+          add(state.r_dual, tables.bubbles.at({point.reference}), 0, factor);
       if (solves) {
         // The error where it is known goes to the right-hand side, and its rows become those of the identity.
         auto const entry = [&](std::size_t i, std::size_t k) -> double& { return state.a[std::max(i, k) * m + std::min(i, k)]; };
@@ -732,42 +743,50 @@ HostVector<double> load_vector(Space const& space, ReferenceElement const& eleme
   auto const at_zero = solution_residual(space, element, without_points, zero, {}).values;  // f and g
   for (std::int64_t i = 0; i < space.n_dofs; ++i)
     result[i] = load.of_problem * at_zero[i];
-  if (load.density != 0) {
-    auto const integrals = basis_integrals(space, element);
-    for (std::int64_t i = 0; i < space.n_dofs; ++i)
-      result[i] += load.density * integrals[i];
-  }
   if (!lifted.empty()) {
     auto const lift = solution_residual(space, element, without_points, lifted, {}).values;
     for (std::int64_t i = 0; i < space.n_dofs; ++i)
       result[i] += lift[i] - at_zero[i];
   }
-  std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
-  if (!load.robin.empty()) {
-    EstimateCell cell(space, data);
+  EstimateCell cell(space, data);
+  auto const add = [&](TablesAt const& tables, std::size_t q, double weight) {
+    for (std::size_t i = 0; i < cell.dofs.size(); ++i)
+      result[cell.dofs[i]] += weight * tables.shape.values[q * cell.dofs.size() + i];
+  };
+  TablesAt const volume(element.volume_points, space, element);
+  for (std::int64_t c = 0; c < space.n_cells && !load.in_material.empty(); ++c) {
+    double const density = LoadOfEstimate::in(load.in_material, space.material(c)).density;
+    if (density == 0)
+      continue;
+    cell.reset(c);
+    for (std::size_t q = 0; q < element.weights.size(); ++q)
+      add(volume, q, element.weights[q] * cell.place(volume, static_cast<int>(q)).determinant * density);
+  }
+  if (!load.robin.empty() || !load.on_boundary.empty()) {
     std::vector<TablesAt> tables;
     for (std::vector<Point3> const& points : element.face_points)
       tables.emplace_back(points, space, element);
     for (BoundaryFace const& face : space.boundary_faces) {
-      if (!load.robin.contains(face.boundary_id))
+      double const density = LoadOfEstimate::in(load.on_boundary, face.boundary_id).density,
+                   times_alpha = load.times_alpha(face.boundary_id);
+      if (density == 0 && times_alpha == 0)
         continue;
       cell.reset(face.cell);
       TablesAt const& at_face = tables[static_cast<std::size_t>(face.face)];
       for (std::size_t q = 0; q < element.face_weights.size(); ++q) {
         auto const place = cell.place(at_face, static_cast<int>(q));
         Point3 const normal = EstimateCell::normal(place, face.face);
-        double const weight = element.face_weights[q] * std::sqrt(dot_product(normal, normal)) *
-                              cell.data.boundary_at(face.boundary_id).alpha.finite(place.x, "alpha");
-        for (std::size_t i = 0; i < cell.dofs.size(); ++i)
-          result[cell.dofs[i]] += weight * at_face.shape.values[q * cell.dofs.size() + i];
+        double const alpha =
+            times_alpha == 0 ? 0 : times_alpha * cell.data.boundary_at(face.boundary_id).alpha.finite(place.x, "alpha");
+        add(at_face, q, element.face_weights[q] * std::sqrt(dot_product(normal, normal)) * (alpha + density));
       }
     }
   }
-  if (load.point) {
-    auto const values = tabulate(element.nodes, {load.point->reference}).values;
-    space.dofs(load.point->cell, dofs.data());
-    for (std::size_t i = 0; i < dofs.size(); ++i)
-      result[dofs[i]] += values[i];
+  for (auto const& [point, factor] : load.points) {
+    cell.reset(point.cell);
+    auto const values = tabulate(element.nodes, {point.reference}).values;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      result[cell.dofs[i]] += factor * values[i];
   }
   return result;
 }

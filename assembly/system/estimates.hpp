@@ -5,9 +5,10 @@
 #include "gpu/core/names.hpp"
 
 #include <array>
-#include <optional>
-#include <set>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 /// What estimates of errors are about, and what they tell.
 namespace poisson::assembly {
@@ -39,11 +40,25 @@ namespace poisson::assembly {
 /// The right-hand side of a problem -div(k grad w) = l on the same mesh and with the same kinds of conditions, in place of sources
 /// and boundary values.
 struct LoadOfEstimate {
-  double of_problem = 0;                ///< times the sources and the natural boundary values of the problem, without point loads
-  double density = 0;                   ///< a source in all cells
-  double mean = 0;                      ///< of u where the target is that: a volume that changes does not change it by itself
-  std::set<unsigned> robin{};           ///< boundaries with a Robin condition: alpha enters there
-  std::optional<LocatedPoint> point{};  ///< 1 enters there
+  /// Of a material or a boundary.
+  struct OfPart {
+    double density = 0;  ///< what enters per unit of volume or area
+    double of_size = 0;  ///< what the target changes by for each unit of volume or area more, beside what u has there
+  };
+  double of_problem = 0;  ///< times the sources and the natural boundary values of the problem, without point loads
+  std::map<unsigned, OfPart> in_material{}, on_boundary{};
+  std::map<unsigned, double> robin{};                     ///< times alpha of a boundary with a Robin condition enters there
+  std::vector<std::pair<LocatedPoint, double>> points{};  ///< what enters there
+
+  /// Of a material, or a boundary; nothing where it is not listed.
+  [[nodiscard]] static OfPart in(std::map<unsigned, OfPart> const& parts, unsigned id) {
+    auto const found = parts.find(id);
+    return found == parts.end() ? OfPart{} : found->second;
+  }
+  [[nodiscard]] double times_alpha(unsigned boundary) const {
+    auto const found = robin.find(boundary);
+    return found == robin.end() ? 0 : found->second;
+  }
 };
 
 /// What is estimated of every cell.

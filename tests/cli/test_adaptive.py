@@ -327,6 +327,43 @@ def test_heat_that_enters_through_a_curved_surface(poisson):
         assert abs(cycle["value"] - exact) < 1.6 * cycle["estimate"], cycle
 
 
+# Of the same problem, u = 0.09 (1/r - 1): on the inner sphere, and what is made of it.
+HEATED = {"mean.0": 0.21, "integral_u.0": 0.21 * 4 * math.pi * 0.3**2, "resistance": 0.21 / (4 * math.pi * 0.3**2), "area": 4 * math.pi * 0.3**2 + 0.21}
+
+
+@pytest.mark.parametrize("target", HEATED)
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_target_on_a_boundary_and_one_of_the_user(poisson, target, order):
+    record, _ = run(poisson, SHELL, "problem.boundary=[{ids: [0], type: neumann, value: 1}, {ids: [1], type: dirichlet, value: 0}]",
+                    "problem.exact=0.09*(1/sqrt(x^2 + y^2 + z^2) - 1)", f"problem.element.order={order}",
+                    "output.quantities={resistance: (mean.0 - mean.1)/flux.1, twice: 2*area.0, area: twice/2 + mean.0}",
+                    f"problem.mesh.adaptive.target={target}")
+    adaptive = record["adaptive"]
+    assert adaptive["ended"] == "tolerance" and adaptive["cycles"][-1]["value"] == pytest.approx(record["quantities"][target], rel=1e-12)
+    for cycle in adaptive["cycles"][1:]:
+        assert abs(cycle["value"] - HEATED[target]) < 1.6 * cycle["estimate"], cycle
+        assert cycle["estimate"] < 8 * abs(cycle["value"] - HEATED[target]), cycle
+
+
+@pytest.mark.parametrize(("target", "exact"), [("mean.core", 2 * (math.e - math.sqrt(math.e))), ("integral_u.core", math.e - math.sqrt(math.e)),
+                                               ("integral_u.material.0", math.sqrt(math.e) - 1), ("mean.5", math.e - 1),
+                                               ("own", 4 * (math.e - math.sqrt(math.e))**2 / math.exp(0.3) - math.e)])
+def test_a_target_in_a_material_and_on_a_side(poisson, target, exact):
+    """u = e^x, from half of a box on and on sides: where it is given, and where its flux is."""
+    text = """
+problem:
+  mesh: {cells: [4, 2, 2], regions: [{name: core, where: x > 0.5}], adaptive: {tolerance: 0.2%}}
+  source: "-exp(x)"
+  boundary: [{ids: [0, 4], type: dirichlet, value: exp(x)}, {ids: [1], type: robin, alpha: 1, value: 2*exp(1)}, {ids: all, type: neumann, value: 0}]
+output: {probes: [{name: tip, at: [0.3, 0.4, 0.5]}], quantities: {own: mean.core^2/probe.tip - mean.1}}
+"""
+    record, _ = run(poisson, text, f"problem.mesh.adaptive.target={target}")
+    assert record["adaptive"]["ended"] == "tolerance"
+    for cycle in record["adaptive"]["cycles"]:
+        assert abs(cycle["value"] - exact) < 1.6 * cycle["estimate"], cycle
+    assert abs(record["adaptive"]["cycles"][-1]["value"] - exact) < 0.003 * abs(exact)
+
+
 def test_where_u_is_constant_the_loop_ends_by_rounding(poisson):
     record, _ = run(poisson, SHELL, "problem.boundary=[{ids: all, type: dirichlet, value: 10/3}]", "problem.element.order=2", "problem.exact=10/3")
     assert record["adaptive"]["ended"] in ("rounding", "tolerance") and len(record["adaptive"]["cycles"]) <= 4
@@ -379,6 +416,9 @@ REFUSED = {
     "a target that is not there": (["problem.mesh.adaptive.target=flux.nose"], "problem.mesh.adaptive.target", "nose"),
     "a target that is no quantity": (["problem.mesh.adaptive.target=nonsense"], "problem.mesh.adaptive.target", "nonsense"),
     "a probe that is not there": (["problem.mesh.adaptive.target=probe.nose"], "problem.mesh.adaptive.target", "nose"),
+    "a target that does not depend on u": (["problem.mesh.adaptive.target=volume.0"], "problem.mesh.adaptive.target", "does not depend on u"),
+    "a target of one's own that is constant": (["problem.mesh.adaptive.target=own", "output.quantities={own: 2*area.heater}"], "problem.mesh.adaptive.target", "does not depend on u"),
+    "a target that is made of what has no estimate": (["problem.mesh.adaptive.target=own", "output.quantities={own: max.heater}"], "problem.mesh.adaptive.target", "made of 'max"),
     "a flux that is given": (["problem.mesh.adaptive.target=flux.0"], "problem.mesh.adaptive.target", "flux.0"),
     "matrix_free": (["matrix.format=matrix_free"], "matrix.format", "hanging"),
     "a bound with periodic boundaries": (["problem.boundary=[{ids: [0, 1], type: periodic}, {ids: all, type: dirichlet, value: 0}]", "problem.mesh.adaptive.estimator=equilibrated"],
@@ -398,6 +438,10 @@ def test_what_does_not_go_is_refused_by_name(poisson, case):
     sets, key, word = REFUSED[case]
     done = run(poisson, PLATE, *sets, code=1)
     assert key in done.stderr and word in done.stderr, done.stderr
+    if case not in ("a target of one's own that is constant", "a target that is made of what has no estimate", "a flux that is given",
+                    "a flux through periodic boundaries", "a target where u is fixed nowhere"):  # which the solution tells
+        checked = poisson("check", poisson.write(PLATE), *[word for s in sets for word in ("--set", s)], code=1)
+        assert checked.stderr.splitlines()[-1] == done.stderr.splitlines()[-1]
 
 
 def adaptive_cycles(record, *keys):

@@ -457,6 +457,9 @@ TEST(LocalRefinement, EstimateIsTheSameWhereKIsCalledConstant) {
       spec.source = "1 + x*y";
       spec.boundary = {on_all_boundaries(BoundaryType::robin, "x")};
       spec.boundary[0].alpha = "2";
+      LoadOfEstimate load;
+      load.of_problem = 1;
+      load.in_material[0].density = 0.5;
       std::array<ErrorIndicators, 2> found;
       for (bool const is_constant : {false, true}) {
         std::string const zero = is_constant ? "" : " + 0*x";
@@ -467,7 +470,7 @@ TEST(LocalRefinement, EstimateIsTheSameWhereKIsCalledConstant) {
           u.push_back(std::sin(static_cast<double>(i)));
           dual.push_back(std::cos(static_cast<double>(i)));
         }
-        found[is_constant ? 1 : 0] = discretization.estimate_error(Estimator::local_problems, u, dual, {1, 0.5});
+        found[is_constant ? 1 : 0] = discretization.estimate_error(Estimator::local_problems, u, dual, load);
       }
       ASSERT_EQ(found[0].squares.size(), found[1].squares.size());
       for (std::size_t i = 0; i < found[0].squares.size(); ++i) {
