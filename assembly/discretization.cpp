@@ -1231,22 +1231,44 @@ HostVector<double> Discretization::lift_of(std::set<unsigned> const& boundaries)
   result.resize(space.n_dofs, 0.0);
   all.resize(space.n_dofs, 0.0);
   std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
-  for (BoundaryFace const& face : space.boundary_faces) {
-    if (condition_on(face.boundary_id) != BoundaryType::dirichlet)
-      continue;
-    space.dofs(face.cell, dofs.data());
+  auto const add_face = [&](std::int32_t cell, int face, unsigned id) {
+    space.dofs(cell, dofs.data());
     auto const add = [&](std::int32_t unknown) {
       all[unknown] += 1;
-      result[unknown] += boundaries.contains(face.boundary_id) ? 1 : 0;
+      result[unknown] += boundaries.contains(id) ? 1 : 0;
     };
-    for (int const node : impl_->element.face_nodes(face.face))
+    for (int const node : impl_->element.face_nodes(face))
       add(dofs[static_cast<std::size_t>(node)]);
-    for_nodes_on_edges(space, dofs, face.face, add);
-  }
+    for_nodes_on_edges(space, dofs, face, add);
+  };
+  for (BoundaryFace const& face : space.boundary_faces)
+    if (condition_on(face.boundary_id) == BoundaryType::dirichlet)
+      add_face(face.cell, face.face, face.boundary_id);
+  for (InnerFace const& face : space.inner_faces)
+    if (condition_inside(face.id) == BoundaryType::dirichlet)
+      add_face(face.cells[0], face.faces[0], face.id);
   for (std::int64_t i = 0; i < space.n_dofs; ++i)
     result[i] = all[i] > 0 ? result[i] / all[i] : 0;
   if (space.hanging.size() > 0)
     space.hanging.expand(result);
+  return result;
+}
+
+std::optional<BoundaryType> Discretization::condition_inside(unsigned id) const {
+  BoundaryData const* const condition = impl_->data.inner_at(id);
+  return condition == nullptr ? std::nullopt : std::optional(condition->type);
+}
+
+std::vector<std::array<std::int32_t, 2>> Discretization::cells_alike() const {
+  LocalCells const& local = impl_->space.local;
+  std::vector<std::array<std::int32_t, 2>> result;
+  auto const add = [&](std::array<std::int32_t, 2> const& cells) {
+    result.push_back({local.active[static_cast<std::size_t>(cells[0])], local.active[static_cast<std::size_t>(cells[1])]});
+  };
+  for (FaceOfTwoCells const& face : local.periodic_faces())
+    add(face.cells);
+  for (InnerFace const& face : impl_->space.inner_faces)
+    add(face.cells);
   return result;
 }
 

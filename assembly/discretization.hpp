@@ -361,10 +361,15 @@ public:
   /// 1 at the unknowns on boundaries with these ids and a Dirichlet condition, 0 elsewhere; between at those that are on other such
   /// boundaries, too. Continuous.
   [[nodiscard]] HostVector<double> lift_of(std::set<unsigned> const& boundaries) const;
+  /// Pairs of cells of a mesh that is refined locally which stay alike, by their numbers among the active cells: at boundaries that
+  /// are joined, and at surfaces inside the mesh.
+  [[nodiscard]] std::vector<std::array<std::int32_t, 2>> cells_alike() const;
   /// Whether surfaces are known that the cells of a mesh which is refined locally only come near (LocalCells::gaps).
   [[nodiscard]] bool misses_surfaces() const;
   /// The condition on a boundary.
   [[nodiscard]] BoundaryType condition_on(unsigned boundary_id) const;
+  /// The condition on a surface inside the mesh; nothing: it has none.
+  [[nodiscard]] std::optional<BoundaryType> condition_inside(unsigned id) const;
 
   /// w_i, the integral of the basis function of unknown i (a lumped mass matrix): sum_i w_i u_i v_i approximates the integral of u
   /// v.

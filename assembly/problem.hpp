@@ -67,7 +67,7 @@ struct LocalRefinement {
   struct Cycle {
     std::vector<std::int32_t> refine;   ///< each becomes 8, and so do others, so that neighbours differ by one level at most
     std::vector<std::int32_t> coarsen;  ///< 8 of one parent become it again, where that is allowed
-    /// Pairs of cells at periodic boundaries, which stay of one size: both are refined, or none.
+    /// Pairs of cells at periodic boundaries, and at surfaces inside the mesh, which stay of one size: both are refined, or none.
     std::vector<std::array<std::int32_t, 2>> alike{};
   };
   std::vector<Cycle> cycles;  ///< after the global refinements

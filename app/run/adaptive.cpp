@@ -306,10 +306,7 @@ bool AdaptiveRefinement::mark(Domain const& mesh, std::vector<double> const& mar
     return list;
   };
   auto next = std::make_shared<assembly::LocalRefinement>(*current_.problem.mesh.local);
-  std::vector<std::array<std::int32_t, 2>> alike;
-  for (assembly::FaceOfTwoCells const& face : cells.periodic_faces())
-    alike.push_back({cells.active[static_cast<std::size_t>(face.cells[0])], cells.active[static_cast<std::size_t>(face.cells[1])]});
-  next->cycles.push_back({by_active(std::move(refine)), by_active(std::move(coarsen)), std::move(alike)});
+  next->cycles.push_back({by_active(std::move(refine)), by_active(std::move(coarsen)), mesh.around->cells_alike()});
   current_.problem.mesh.local = std::move(next);
   current_.solver.initial = InitialGuess::neighbour;
   return true;

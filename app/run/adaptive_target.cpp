@@ -61,10 +61,17 @@ Meaning meaning_of(std::string const& name, RunConfig const& config, assembly::M
   if (dot == std::string::npos)
     return {};
   std::string const what = name.substr(0, dot), rest = name.substr(dot + 1);
+  if (what == "flux" || what == "area") {  // through surfaces inside the mesh as well
+    assembly::IdGroups groups = mesh.boundary_groups;
+    for (assembly::IdGroup const& group : mesh.inner_groups.list())
+      groups.add(group);
+    std::set<unsigned> all = mesh.boundary_ids;
+    all.insert(mesh.inner_ids.begin(), mesh.inner_ids.end());
+    if (auto ids = ids_of(rest, groups, all); !ids.empty())
+      return {what == "flux" ? Kind::flux : Kind::area, Of::boundary, std::move(ids)};
+  }
   std::set<unsigned> const boundary = ids_of(rest, mesh.boundary_groups, mesh.boundary_ids),
                            material = ids_of(rest, mesh.material_groups, mesh.material_ids);
-  if ((what == "flux" || what == "area") && !boundary.empty())
-    return {what == "flux" ? Kind::flux : Kind::area, Of::boundary, boundary};
   if (what == "volume" && !material.empty())
     return {Kind::volume, Of::material, material};
   if (what == "probe")
@@ -137,7 +144,7 @@ public:
       return add_flux(meaning.ids, factor);
     case Kind::area:
       for (unsigned const id : meaning.ids)
-        result.load.on_boundary[id].of_size += factor;
+        result.load.on_boundary[id].of_size += factor;  // of a surface inside nothing reads it
       return mesh_.misses_surfaces();
     case Kind::volume:
       for (unsigned const id : meaning.ids)
@@ -165,6 +172,16 @@ private:
   bool add_flux(std::set<unsigned> const& ids, double factor) {
     bool depends = false;
     for (unsigned const id : ids) {
+      if (mesh_.summary().inner_ids.contains(id)) {
+        auto const inside = mesh_.condition_inside(id);
+        if (!inside && !mesh_.summary().boundary_ids.contains(id))
+          refuse_target(
+              "the error of what flows through a surface inside the mesh is known where it has a condition; take that of a "
+              "boundary, or none");
+        depends = depends || inside == assembly::BoundaryType::dirichlet;
+      }
+      if (!mesh_.summary().boundary_ids.contains(id))
+        continue;
       assembly::BoundaryType const type = mesh_.condition_on(id);
       if (type == assembly::BoundaryType::periodic)
         refuse_target("the error of what flows through periodic boundaries is not known; take energy, or none");
@@ -218,6 +235,10 @@ void check_refinement(RunConfig const& config, assembly::MeshSummary const& mesh
   if (mesh.periodic && config.adaptive.estimator == assembly::Estimator::equilibrated)
     throw InputError("problem.mesh.adaptive.estimator", "found 'equilibrated', which knows no periodic boundaries; take "
                                                         "local_problems or residual");
+  if (!mesh.conditioned_surfaces.empty() && config.adaptive.estimator == assembly::Estimator::equilibrated)
+    throw InputError("problem.mesh.adaptive.estimator",
+                     "found 'equilibrated', which knows no conditions on surfaces inside the mesh; "
+                     "take local_problems or residual");
   std::string const& target = config.adaptive.target;
   if (target.empty() || is_own(target, config))
     return;

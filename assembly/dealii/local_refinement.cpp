@@ -117,10 +117,6 @@ CellOrigins execute(Triangulation& triangulation) {
 }  // namespace
 
 void refine_locally(Mesh& mesh, LocalRefinement const& refinement) {
-  if (!mesh.inner_faces.empty())
-    throw InputError("problem.mesh.adaptive",
-                     "the mesh file has named surfaces inside the mesh, at which cells are not refined locally yet; take these "
-                     "groups out of the file, or run without adaptive");
   Triangulation& triangulation = *mesh.triangulation;
   if (!mesh.is_refined_locally) {
     mesh.box.reset();

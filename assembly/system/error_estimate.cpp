@@ -213,8 +213,33 @@ struct FaceData {
   std::vector<Counterpart const*> meeting;  ///< by face
 };
 
-FaceData evaluate_faces(Space const& space, EstimateTables const& tables, ProblemData const& data, std::span<double const> u,
-                        std::span<double const> dual) {
+/// By the number of a face between two cells: the surface with a condition that it is part of, by its id, or -1. Empty: there is no
+/// such surface.
+std::vector<std::int64_t> surfaces_of_faces(Space const& space, ProblemData const& data) {
+  std::map<std::pair<std::int32_t, int>, unsigned> of_sides;
+  for (InnerFace const& face : space.inner_faces)
+    for (std::size_t side = 0; side < 2 && data.inner_at(face.id) != nullptr; ++side)
+      of_sides[{face.cells[side], face.faces[side]}] = face.id;
+  std::vector<std::int64_t> result;
+  if (of_sides.empty())
+    return result;
+  result.resize(space.local.faces.size(), -1);
+  for (std::size_t i = 0; i < result.size() - space.local.images.size(); ++i)
+    if (auto const found = of_sides.find({space.local.faces[i].cells[0], space.local.faces[i].faces[0]}); found != of_sides.end())
+      result[i] = found->second;
+  return result;
+}
+
+/// The condition on a face between two cells, as surfaces_of_faces has it; null: there is none.
+BoundaryData const* condition_on(ProblemData const& data, std::vector<std::int64_t> const& surfaces, std::int64_t face) {
+  auto const at = static_cast<std::size_t>(face);
+  return surfaces.empty() || surfaces[at] < 0 ? nullptr : data.inner_at(static_cast<unsigned>(surfaces[at]));
+}
+
+/// `of_problem`: how much of the problem's natural values the dual problem has.
+FaceData evaluate_faces(Space const& space, EstimateTables const& tables, ProblemData const& data,
+                        std::vector<std::int64_t> const& surfaces, std::span<double const> u, std::span<double const> dual,
+                        double of_problem) {
   auto const n = static_cast<std::int64_t>(space.local.faces.size());
   std::int64_t const n_points = tables.n_face_points();
   FaceData result;
@@ -243,6 +268,11 @@ FaceData evaluate_faces(Space const& space, EstimateTables const& tables, Proble
           BubblesAt const& here = tables.face(face.faces[0], whole_face);
           TablesAt const& there = tables.face(face.faces[1], meeting.quarter);
           double k_first = 0, k_second = 0, area = 0, squares = 0;
+          BoundaryData const* const condition = condition_on(state.first.data, surfaces, i);
+          if (condition != nullptr && !condition->is_natural()) {  // u is given there, and no flux
+            result.residual[i] = 0;
+            continue;
+          }
           for (std::int64_t q = 0; q < n_points; ++q) {
             int const at = static_cast<int>(q), other = meeting.point[static_cast<std::size_t>(q)];
             auto const a = state.first.place(here, at);
@@ -256,10 +286,11 @@ FaceData evaluate_faces(Space const& space, EstimateTables const& tables, Proble
               Point3 const ga = ka * state.first.gradient(here, at, a, v), gb = kb * state.second.gradient(there, other, b, v);
               return dot_product(normal, {ga[0] - gb[0], ga[1] - gb[1], ga[2] - gb[2]});
             };
-            double const of_u = jump(u);
+            double const enters = condition == nullptr ? 0 : std::sqrt(size) * condition->value.finite(a.x, "the boundary value");
+            double const of_u = jump(u) - enters;
             result.of_u.values[i * n_points + q] = weight * of_u;
             if (!dual.empty())
-              result.of_dual.values[i * n_points + q] = weight * jump(dual);
+              result.of_dual.values[i * n_points + q] = weight * (jump(dual) - of_problem * enters);
             area += weight * std::sqrt(size);
             squares += weight * of_u * of_u / std::sqrt(size);
           }
@@ -452,7 +483,8 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
   int const s = space.isoparametric ? std::max(space.order, space.map_order) : 1;
   bool const is_curved = s > 1 && element.n_gauss() > element.order + 1;
   EstimateTables const tables(space, element, std::max({element.order + 2, element.n_gauss(), is_curved ? 2 * s + 1 : 0}));
-  FaceData const faces = evaluate_faces(space, tables, data, u, dual);
+  std::vector<std::int64_t> const surfaces = surfaces_of_faces(space, data);
+  FaceData const faces = evaluate_faces(space, tables, data, surfaces, u, dual, of_dual.of_problem);
   FacesOfCells const of_cells(space);
   bool const has_dual = !dual.empty();
   std::optional<ErrorOfData> of_data;
@@ -570,6 +602,22 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
       }
       if (solves && has_one_matrix)
         tables.add_products(in_reference(state.places[0], state.k[0], 1), state.a);
+      // Where u is given on a face, the error there is known.
+      auto const set_given = [&](int face, BoundaryData const& condition) {
+        TablesAt const& at_face = tables.values_on_faces[static_cast<std::size_t>(face)];
+        state.on_face.clear();
+        for (int q = 0; q < at_face.shape.n_points; ++q)
+          state.on_face.push_back(condition.value.finite(cell.place(at_face, q).x, "the Dirichlet value") -
+                                  cell.value(at_face, q, u));
+        tables.bubbles.to_coefficients(state.on_face);
+        std::size_t const n = static_cast<std::size_t>(element.order) + 2;
+        for (std::size_t b = 0; b < m; ++b)
+          if (!tables.bubbles.vanishes(static_cast<int>(b), face)) {
+            auto const& index = tables.bubbles.indices(b);
+            state.given[b] = state.on_face[static_cast<std::size_t>(index[face_direction(face, 1)]) * n +
+                                           static_cast<std::size_t>(index[face_direction(face, 0)])];
+          }
+      };
       double const h = std::cbrt(volume);
       double error_of_data = has_dual ? of_data->of_cell(cell, u, dual) : 0;
       double square = h * h / (space.order * space.order * smallest_k) * explicit_square;
@@ -579,6 +627,15 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
         if (!solves)
           continue;
         FaceOfTwoCells const& pair = space.local.faces[static_cast<std::size_t>(face)];
+        if (BoundaryData const* const condition = condition_on(cell.data, surfaces, face); condition != nullptr) {
+          int const own = pair.faces[static_cast<std::size_t>(side)];
+          if (has_dual && (side == 0 || !condition->is_natural()))
+            error_of_data += of_data->of_face(cell, own, *condition, 0, u, dual);
+          if (!condition->is_natural()) {
+            set_given(own, *condition);
+            continue;
+          }
+        }
         Counterpart const& meeting = *faces.meeting[static_cast<std::size_t>(face)];
         BubblesAt const& here = side == 0 ? tables.face(pair.faces[0], whole_face) : tables.face(pair.faces[1], meeting.quarter);
         double const share = side == 0 ? faces.share[face] : 1 - faces.share[face];
@@ -599,20 +656,8 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
         if (has_dual && !space.local.gaps.empty())
           result.of_shape[c] += of_data->of_shape(cell, face.face, space.local.gaps[static_cast<std::size_t>(i)], condition, u,
                                                   dual, of_dual, on_boundary);
-        if (condition.type == BoundaryType::dirichlet) {  // the error is known
-          TablesAt const& at_face = tables.values_on_faces[static_cast<std::size_t>(face.face)];
-          state.on_face.clear();
-          for (int q = 0; q < at_face.shape.n_points; ++q)
-            state.on_face.push_back(condition.value.finite(cell.place(at_face, q).x, "the Dirichlet value") -
-                                    cell.value(at_face, q, u));
-          tables.bubbles.to_coefficients(state.on_face);
-          std::size_t const n = static_cast<std::size_t>(element.order) + 2;
-          for (std::size_t b = 0; b < m; ++b)
-            if (!tables.bubbles.vanishes(static_cast<int>(b), face.face)) {
-              auto const& index = tables.bubbles.indices(b);
-              state.given[b] = state.on_face[static_cast<std::size_t>(index[face_direction(face.face, 1)]) * n +
-                                             static_cast<std::size_t>(index[face_direction(face.face, 0)])];
-            }
+        if (condition.type == BoundaryType::dirichlet) {
+          set_given(face.face, condition);
           continue;
         }
         if (!condition.is_natural())

@@ -45,7 +45,9 @@ inline ProblemSpec by_chance(MeshSpec mesh, int order, int cycles, unsigned seed
   std::mt19937 numbers(seed);
   for (int i = 0; i < cycles; ++i) {
     LocalRefinement::Cycle cycle;
-    auto const n = static_cast<std::int32_t>(Discretization(spec).local_cells().active.size());
+    Discretization const before(spec);
+    cycle.alike = before.cells_alike();
+    auto const n = static_cast<std::int32_t>(before.local_cells().active.size());
     for (std::int32_t cell = 0; cell < n; ++cell) {
       if (numbers() % 5 == 0)
         cycle.refine.push_back(cell);
