@@ -2,18 +2,18 @@
 # values, dense products), which a program links beside it. pkg-config knows poisson. gpu/examples uses them.
 include(CMakePackageConfigHelpers)
 
-set_target_properties(poisson_gpu PROPERTIES EXPORT_NAME gpu)
+set_target_properties(${installed_gpu} PROPERTIES EXPORT_NAME gpu)
 set_target_properties(poisson_lapack_objects PROPERTIES EXPORT_NAME lapack)
 set(headers "${CMAKE_INSTALL_INCLUDEDIR}/poisson")
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/poisson")
-foreach(target poisson_gpu poisson_lapack_objects)
+foreach(target ${installed_gpu} poisson_lapack_objects)
   target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${headers}>)
   # Contracted products would break double-double arithmetic, which is in headers.
   target_compile_options(${target} INTERFACE $<INSTALL_INTERFACE:-ffp-contract=off>)
   target_compile_features(${target} INTERFACE cxx_std_20)
 endforeach()
 
-install(TARGETS poisson_gpu EXPORT poisson-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
+install(TARGETS ${installed_gpu} EXPORT poisson-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
 install(TARGETS poisson_lapack_objects EXPORT poisson-lapack-targets OBJECTS DESTINATION "${CMAKE_INSTALL_LIBDIR}/poisson" COMPONENT dev)
 install(EXPORT poisson-targets NAMESPACE poisson:: DESTINATION "${package}" COMPONENT dev)
 install(EXPORT poisson-lapack-targets NAMESPACE poisson:: DESTINATION "${package}" COMPONENT dev)

@@ -42,6 +42,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME poisson)
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION "The program: solves -div(k grad u) = f by finite elements, on the CPU and on NVIDIA GPUs.")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${CMAKE_BINARY_DIR}/app")  # where the kernels for processors are
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "fonts-dejavu-core, libopenblas0-openmp")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "gmsh, openmpi-bin")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION math)

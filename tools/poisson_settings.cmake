@@ -14,7 +14,13 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # The CPU kernels need vector and fused multiply-add instructions; everything else is built for the baseline.
-set(POISSON_CPU_ARCH "native" CACHE STRING "-march of gpu/'s host code; x86-64-v3 for a binary that travels")
+set(POISSON_CPU_ARCH "native" CACHE STRING "-march of the code that computes; x86-64-v2\\;x86-64-v3\\;x86-64-v4, the lowest first, for a program that travels")
+list(GET POISSON_CPU_ARCH 0 POISSON_LOWEST_PROCESSOR)
+list(LENGTH POISSON_CPU_ARCH n_processors)
+set(POISSON_FOR_PROCESSORS OFF)
+if(n_processors GREATER 1)
+  set(POISSON_FOR_PROCESSORS ON)
+endif()
 
 # Every target of the project links this.
 add_library(poisson_settings INTERFACE)
@@ -63,4 +69,26 @@ function(poisson_module name)
   set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/app" LINKER_LANGUAGE CXX)
   install(TARGETS ${name} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/poisson" COMPONENT program)
   set_property(GLOBAL APPEND PROPERTY POISSON_MODULES ${name})
+endfunction()
+
+# Code that is there for each of several processors (POISSON_CPU_ARCH): a shared library for each, of one name. The system's loader takes
+# the one that fits (glibc-hwcaps) when the program starts. Like a module it finds functions of the layers in the program.
+function(poisson_for_processors name)
+  add_library(${name} INTERFACE)
+  foreach(processor ${POISSON_CPU_ARCH})
+    set(library ${name}_${processor})
+    set(folder "")
+    if(NOT processor STREQUAL POISSON_LOWEST_PROCESSOR)
+      set(folder "/glibc-hwcaps/${processor}")
+    endif()
+    add_library(${library} SHARED ${ARGN})
+    # What inline functions of headers are compiled to here is no concern of others, which may be called on any processor.
+    set_target_properties(${library} PROPERTIES OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/app${folder}"
+      VISIBILITY_INLINES_HIDDEN ON POISSON_PROCESSOR "${processor}")
+    target_link_libraries(${library} PRIVATE poisson_settings OpenMP::OpenMP_CXX)
+    target_compile_options(${library} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O3> -march=${processor})
+    install(TARGETS ${library} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/poisson${folder}" COMPONENT program)
+    add_dependencies(${name} ${library})
+  endforeach()
+  target_link_libraries(${name} INTERFACE ${name}_${POISSON_LOWEST_PROCESSOR})
 endfunction()

@@ -81,7 +81,7 @@ void print_info(std::vector<std::string> const& hosts) {
       {"formats", names<Format>()},
       {"solvers", names<Method>() + "; preconditioners " + names<PreconditionerKind>() + "; precision " + names<Precision>()},
       {"ranks", ranks_text(hosts)},
-      {"host", host.name + ", " + std::to_string(thread_count()) + " threads, " +
+      {"host", host.name + ", kernels for " + cpu_kernels() + ", " + std::to_string(thread_count()) + " threads, " +
                    bytes_text(static_cast<double>(host.memory_total)) + " memory, " +
                    bytes_text(static_cast<double>(host.memory_free)) + " free"},
       {"", "copy bandwidth " + bandwidth(Backend::cpu)}};

@@ -1,5 +1,7 @@
 #include "app/results/versions.hpp"
 
+#include "gpu/kernels/backends.hpp"
+
 #include <boost/version.hpp>
 
 #include <unistd.h>
@@ -22,9 +24,9 @@ std::string versions_text() {
 std::string version_report() {
   return "poisson " POISSON_VERSION "\n"
          "commit     " +
-         std::string(commit_of_build()) +
-         "\nbuild      " POISSON_BUILD_TYPE ", processor " POISSON_CPU_ARCH "\ncompiler   " POISSON_COMPILER " " __VERSION__
-         "\nCUDA       " POISSON_CUDA_TEXT "\nMPI        " POISSON_MPI_TEXT "\nlibraries  " +
+         std::string(commit_of_build()) + "\nbuild      " POISSON_BUILD_TYPE ", kernels for " + cpu_kernels() +
+         "\ncompiler   " POISSON_COMPILER " " __VERSION__ "\nCUDA       " POISSON_CUDA_TEXT "\nMPI        " POISSON_MPI_TEXT
+         "\nlibraries  " +
          library_versions() + "\n";
 }
 

@@ -23,6 +23,9 @@ namespace poisson {
 /// The number of devices, without taking any of their memory; usable or not.
 [[nodiscard]] int cuda_device_count();
 [[nodiscard]] DeviceDescription cpu_description();
+/// The processor that the kernels of the cpu backend were compiled for, as -march calls it: where there are kernels for several of
+/// them, those that the system's loader has taken.
+[[nodiscard]] std::string cpu_kernels();
 
 /// `device`: which one of cuda_devices(), as for why_no_cuda; the cpu backend has no numbers. Throws EnvironmentError with
 /// why_no_cuda() when `backend` is cuda and there is none.

@@ -39,6 +39,10 @@ std::int64_t available_memory() {
 
 }  // namespace
 
+std::string cpu_kernels() {
+  return POISSON_PROCESSOR;
+}
+
 DeviceDescription cpu_description() {
   DeviceDescription result;
   static std::string const name = read_cpu_name();
