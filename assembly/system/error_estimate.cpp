@@ -376,7 +376,7 @@ public:
   }
 
   /// What the target changes by where a face moves to the surface that it stands for, by delta along its normal n (Hadamard's
-  /// formula; Allaire, Conception optimale de structures, 2007, section 6.4.3). With the density d of the target, q = k grad, and
+  /// formula; Allaire, Conception optimale de structures, 2007, chapter 6). With the density d of the target, q = k grad, and
   /// without what the target has on boundaries:
   ///   where u = g:  int delta (d u + f z) + int dz.q.n (delta du/dn - (g(x + delta n) - g(x))),
   ///   elsewhere:    int delta (d u + f z - (grad u . q z - du.q.n dz/dn)) + int (g - alpha u) z dS of the area that is missing,
