@@ -22,6 +22,9 @@ if(n_processors GREATER 1)
   set(POISSON_FOR_PROCESSORS ON)
 endif()
 
+# Of an installation: where the modules are, as seen from the program.
+file(RELATIVE_PATH POISSON_MODULES_FROM_PROGRAM "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}/poisson")
+
 # Every target of the project links this.
 add_library(poisson_settings INTERFACE)
 # The last three: GCC 12 warns falsely of string concatenation (its bug 105651), with precompiled headers in three ways.

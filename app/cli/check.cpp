@@ -74,6 +74,7 @@ void print_sweep(Configuration const& configuration, int ranks, std::ostream& ou
         relevant.matrix = config.matrix;
         relevant.solver = config.solver;
         relevant.effective = config.effective;
+        relevant.adaptive = config.adaptive;
         relevant.output = config.output;
         relevant.output.directory.clear();
         relevant.backend = config.backend;

@@ -126,7 +126,7 @@ HostVector<double> AdaptiveRefinement::dual(Solved const& solved, assembly::Load
   return {values.begin(), values.end()};
 }
 
-AdaptiveRefinement::Estimate AdaptiveRefinement::of_energy_norm(Solved const& solved) const {
+AdaptiveRefinement::Estimate AdaptiveRefinement::of_energy_norm(Solved const& solved, NamedQuantities const& quantities) const {
   assembly::Discretization const& mesh = *solved.mesh.around;
   Estimate result;
   auto const found = mesh.estimate_error(config_.adaptive.estimator, solved.u.host());
@@ -140,19 +140,18 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_energy_norm(Solved const& so
   result.estimate = std::sqrt(std::accumulate(result.marks.begin(), result.marks.end(), 0.0));
   for (double const square : result.marks)
     result.of_cells.push_back(std::sqrt(square));
-  result.value = std::sqrt(2 * solved.quantities().number("energy").value());
+  result.value = std::sqrt(2 * quantities.number("energy").value());
   if (mesh.has_exact())
     result.error = mesh.energy_of_error(solved.u.host());
   return result;
 }
 
-AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved) const {
+AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved, NamedQuantities const& quantities) const {
   assembly::Discretization const& mesh = *solved.mesh.around;
   std::string const& target = config_.adaptive.target;
   if (solved.system.pure_neumann())
     throw InputError(key_of_target, "the error of '" + target +
                                         "' is not known where u is fixed nowhere; leave the target out, or fix u somewhere");
-  NamedQuantities const quantities = solved.quantities();
   DualProblem problem = dual_problem_of(config_, mesh, quantities);
   Estimate result;
   auto const value = quantities.number(target);
@@ -221,8 +220,10 @@ bool AdaptiveRefinement::goes_on(Solved const& solved) {
   of_cells_.clear();  // they are of the mesh before, should this be interrupted
   Estimate found;
   std::string failure;  // the solution is there all the same
+  NamedQuantities quantities;
   try {
-    found = spec.target.empty() ? of_energy_norm(solved) : of_target(solved);
+    quantities = solved.quantities();
+    found = spec.target.empty() ? of_energy_norm(solved, quantities) : of_target(solved, quantities);
   } catch (...) {
     failure = lack_of_memory();
   }
@@ -268,7 +269,6 @@ bool AdaptiveRefinement::goes_on(Solved const& solved) {
   auto const stays = [&](std::size_t i) { return record.cycles[i].estimate >= record.cycles[i - 1].estimate; };
   constexpr double rounding = 1e-10;
   // Where u is constant, the value of the norm is rounding itself.
-  NamedQuantities const quantities = solved.quantities();
   double const least = quantities.number("min").value(), largest = quantities.number("max").value();
   double const size = std::max(std::abs(least), std::abs(largest));
   bool const is_rounding = found.estimate <= rounding * std::abs(found.value) || largest - least <= rounding * size;

@@ -78,8 +78,8 @@ private:
     std::optional<double> error;  ///< where it is known
     std::vector<double> of_cells, marks;
   };
-  [[nodiscard]] Estimate of_energy_norm(Solved const& solved) const;
-  [[nodiscard]] Estimate of_target(Solved const& solved) const;
+  [[nodiscard]] Estimate of_energy_norm(Solved const& solved, NamedQuantities const& quantities) const;
+  [[nodiscard]] Estimate of_target(Solved const& solved, NamedQuantities const& quantities) const;
   /// The solution of the dual problem with this load, and these values on Dirichlet boundaries.
   [[nodiscard]] HostVector<double> dual(Solved const& solved, assembly::LoadOfEstimate const& load,
                                         HostVector<double> lifted) const;

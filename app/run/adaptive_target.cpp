@@ -196,31 +196,32 @@ private:
   }
 
   void add_integral(Meaning const& meaning, std::string const& name, double factor) {
-    bool const is_mean = meaning.kind == Meaning::Kind::mean;
-    double size = 1;
-    if (is_mean && meaning.of == Meaning::Of::whole) {
-      size = assembly::ordered_sum(mesh_.integration_weights());
-    } else if (is_mean) {
-      auto const& groups = meaning.of == Meaning::Of::boundary ? mesh_.summary().boundary_groups : mesh_.summary().material_groups;
-      auto const& all = meaning.of == Meaning::Of::boundary ? mesh_.summary().boundary_ids : mesh_.summary().material_ids;
-      for (auto const& group : groups.labelled(all))
-        if (group.parts == meaning.ids)
-          if (auto const value = quantities_.value_of((meaning.of == Meaning::Of::boundary ? "area." : "volume.") + group.label))
-            size = value->get<double>();
+    bool const of_boundary = meaning.of == Meaning::Of::boundary;
+    assembly::MeshSummary const& mesh = mesh_.summary();
+    assembly::LoadOfEstimate::OfPart part{factor, 0};
+    if (meaning.kind == Meaning::Kind::mean) {
+      double size = 0;
+      if (meaning.of == Meaning::Of::whole)
+        size = assembly::ordered_sum(mesh_.integration_weights());
+      else
+        for (auto const& group : (of_boundary ? mesh.boundary_groups : mesh.material_groups)
+                                     .labelled(of_boundary ? mesh.boundary_ids : mesh.material_ids))
+          if (group.parts == meaning.ids)
+            size = quantities_.number((of_boundary ? "area." : "volume.") + group.label).value_or(0);
+      auto const mean = quantities_.number(name);
+      if (size == 0 || !mean)
+        refuse_target("there is no quantity '" + name + "' of this problem");
+      part = {factor / size, -factor / size * *mean};
     }
-    assembly::LoadOfEstimate::OfPart part{factor / size, 0};
-    if (is_mean)
-      if (auto const value = quantities_.number(name))
-        part.of_size = -factor / size * *value;
     auto const add = [&](assembly::LoadOfEstimate::OfPart& to) {
       to.density += part.density;
       to.of_size += part.of_size;
     };
-    if (meaning.of == Meaning::Of::boundary)
+    if (of_boundary)
       for (unsigned const id : meaning.ids)
         add(result.load.on_boundary[id]);
     else
-      for (unsigned const id : meaning.of == Meaning::Of::whole ? mesh_.summary().material_ids : meaning.ids)
+      for (unsigned const id : meaning.of == Meaning::Of::whole ? mesh.material_ids : meaning.ids)
         add(result.load.in_material[id]);
   }
 
@@ -257,10 +258,19 @@ void check_refinement(RunConfig const& config, assembly::MeshSummary const& mesh
     refuse_target("found '" + target + "'; the error is known of " + known_targets);
   if (!made && config.problem.mesh.has_places())  // `boundaries` and `regions` give it names
     return;
-  std::string list;
-  for (auto const& group : mesh.boundary_groups.labelled(mesh.boundary_ids))
-    list += (list.empty() ? "" : ", ") + group.label;
-  refuse_target("the mesh has no boundary '" + name + "'; it has: " + list);
+  auto const list = [](assembly::IdGroups const& groups, std::set<unsigned> const& ids) {
+    std::string text;
+    for (auto const& group : groups.labelled(ids))
+      text += (text.empty() ? "" : ", ") + group.label;
+    return text;
+  };
+  std::string const boundaries = list(mesh.boundary_groups, mesh.boundary_ids);
+  if (what == "flux")
+    refuse_target("the mesh has no boundary '" + name + "'; it has: " + boundaries +
+                  (mesh.inner_ids.empty() ? "" : "; and inside: " + list(mesh.inner_groups, mesh.inner_ids)));
+  refuse_target("the mesh has no boundary and no material '" + name + "'; it has the boundaries " + boundaries +
+                " and the materials " + list(mesh.material_groups, mesh.material_ids) + "; where both have one name or id write " +
+                what + ".boundary." + name + " or " + what + ".material." + name);
 }
 
 DualProblem dual_problem_of(RunConfig const& config, assembly::Discretization const& mesh, NamedQuantities const& quantities) {

@@ -330,14 +330,13 @@ void add_inner_face(InnerFace const& face, Space const& space, ReferenceElement 
 /// its nodes depend on.
 class Sides {
 public:
-  /// Faces in `cuts` (Space::face_vertices) divide sides.
-  Sides(Space const& space, ReferenceElement const& element, std::set<std::array<std::int32_t, 4>> const& cuts)
-      : space_(space), cuts_(cuts), dofs_(space.n_local) {
-    for (int face = 0; face < 6; ++face)
-      face_nodes_[static_cast<std::size_t>(face)] = element.face_nodes(face);
-  }
+  /// Faces in `cuts` (Space::face_vertices) divide sides. The arguments outlive it.
+  Sides(Space const& space, FluxTables const& tables, std::set<std::array<std::int32_t, 4>> const& cuts)
+      : space_(space), tables_(tables), cuts_(cuts), dofs_(space.n_local) {}
 
-  /// Divides these cells around a node, ascending, and numbers the sides.
+  /// Divides these cells around a node, ascending, and numbers the sides. A face is known by the unknowns that its nodes follow.
+  /// Where nodes hang, those of a small face follow nodes of the larger one that it is part of: what one follows is all that the
+  /// other has.
   void add(std::int32_t unknown, std::vector<std::int32_t> const& cells) {
     std::vector<std::size_t> label(cells.size());
     std::iota(label.begin(), label.end(), std::size_t{0});
@@ -345,10 +344,30 @@ public:
       std::size_t const low = std::min(label[a], label[b]), high = std::max(label[a], label[b]);
       std::replace(label.begin(), label.end(), high, low);
     };
-    if (hang(cells))
-      join_by_dependence(unknown, cells, join);
-    else
-      join_by_vertices(unknown, cells, join);
+    std::map<std::vector<std::int32_t>, std::size_t> seen;  // faces, with a cell that has them
+    bool hangs = false;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      space_.dofs(cells[i], dofs_.data());
+      for (int face = 0; face < 6; ++face) {
+        std::vector<std::int32_t> follows;
+        for (int const node : tables_.face_nodes[face])
+          space_.for_free(dofs_[node], [&](std::int32_t free, double) {
+            follows.push_back(free);
+            hangs = hangs || free != dofs_[node];
+          });
+        std::sort(follows.begin(), follows.end());
+        follows.erase(std::unique(follows.begin(), follows.end()), follows.end());
+        if (!std::binary_search(follows.begin(), follows.end(), unknown) || cuts_.contains(space_.face_vertices(cells[i], face)))
+          continue;
+        if (auto const [other, is_new] = seen.emplace(std::move(follows), i); !is_new)
+          join(i, other->second);
+      }
+    }
+    if (hangs)
+      for (auto const& [one, of_one] : seen)
+        for (auto const& [other, of_other] : seen)
+          if (std::includes(one.begin(), one.end(), other.begin(), other.end()))
+            join(of_one, of_other);
     std::map<std::size_t, std::size_t> number;
     for (std::size_t i = 0; i < cells.size(); ++i)
       place_[{unknown, cells[i]}] = number.emplace(label[i], n_).second ? n_++ : number[label[i]];
@@ -365,59 +384,10 @@ public:
   }
 
 private:
-  /// Cells that have a face in common, with the node on it.
-  template <class Join>
-  void join_by_vertices(std::int32_t unknown, std::vector<std::int32_t> const& cells, Join const& join) {
-    std::map<std::array<std::int32_t, 4>, std::size_t> seen;  // faces, with a cell that has them
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      space_.dofs(cells[i], dofs_.data());
-      int const node = static_cast<int>(std::find(dofs_.begin(), dofs_.end(), unknown) - dofs_.begin()), n = space_.order + 1;
-      std::array<int, 3> const at{node % n, node / n % n, node / (n * n)};
-      for (int face = 0; face < 6; ++face) {
-        if (at[face / 2] != face % 2 * space_.order)
-          continue;
-        auto const key = space_.face_vertices(cells[i], face);
-        auto const [other, is_new] = seen.emplace(key, i);
-        if (!is_new && !cuts_.contains(key))
-          join(i, other->second);
-      }
-    }
-  }
-  /// The same where nodes hang. The nodes of a face, and those that they follow, are all on the larger face that it is part of:
-  /// cells are joined where what one face follows is all that another one has.
-  template <class Join>
-  void join_by_dependence(std::int32_t unknown, std::vector<std::int32_t> const& cells, Join const& join) {
-    std::vector<std::pair<std::vector<std::int32_t>, std::size_t>> faces;
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      for (std::size_t face = 0; face < 6; ++face) {
-        if (cuts_.contains(space_.face_vertices(cells[i], static_cast<int>(face))))
-          continue;
-        space_.dofs(cells[i], dofs_.data());
-        std::vector<std::int32_t> free;
-        for (int const node : face_nodes_[face])
-          space_.for_free(dofs_[node], [&](std::int32_t of, double) { free.push_back(of); });
-        std::sort(free.begin(), free.end());
-        free.erase(std::unique(free.begin(), free.end()), free.end());
-        if (std::binary_search(free.begin(), free.end(), unknown))
-          faces.emplace_back(std::move(free), i);
-      }
-    for (auto const& [one, of_one] : faces)
-      for (auto const& [other, of_other] : faces)
-        if (of_one != of_other && std::includes(one.begin(), one.end(), other.begin(), other.end()))
-          join(of_one, of_other);
-  }
-  /// Whether a node of these cells hangs.
-  bool hang(std::vector<std::int32_t> const& cells) {
-    return space_.hanging.size() > 0 && std::any_of(cells.begin(), cells.end(), [&](std::int32_t cell) {
-             space_.dofs(cell, dofs_.data());
-             return std::any_of(dofs_.begin(), dofs_.end(), [&](std::int32_t dof) { return space_.hanging.constrained(dof); });
-           });
-  }
-
   Space const& space_;
+  FluxTables const& tables_;
   std::set<std::array<std::int32_t, 4>> const& cuts_;
   std::vector<std::int32_t> dofs_;
-  std::array<std::vector<int>, 6> face_nodes_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> place_;
   std::size_t n_ = 0;
 };
@@ -606,7 +576,7 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
     std::sort(cells.begin(), cells.end());
     cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
   }
-  Sides sides(space, element, cuts);
+  Sides sides(space, tables, cuts);
   std::vector<std::int32_t> unknown_at(n_fixed, -1);
   for (std::int32_t unknown = 0; !around.empty() && unknown < space.n_dofs; ++unknown)
     if (place[unknown] >= 0)

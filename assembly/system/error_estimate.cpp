@@ -793,20 +793,13 @@ HostVector<double> load_vector(Space const& space, ReferenceElement const& eleme
     for (std::int64_t i = 0; i < space.n_dofs; ++i)
       result[i] += lift[i] - at_zero[i];
   }
-  EstimateCell cell(space, data);
-  auto const add = [&](TablesAt const& tables, std::size_t q, double weight) {
-    for (std::size_t i = 0; i < cell.dofs.size(); ++i)
-      result[cell.dofs[i]] += weight * tables.shape.values[q * cell.dofs.size() + i];
-  };
-  TablesAt const volume(element.volume_points, space, element);
-  for (std::int64_t c = 0; c < space.n_cells && !load.in_material.empty(); ++c) {
-    double const density = LoadOfEstimate::in(load.in_material, space.material(c)).density;
-    if (density == 0)
-      continue;
-    cell.reset(c);
-    for (std::size_t q = 0; q < element.weights.size(); ++q)
-      add(volume, q, element.weights[q] * cell.place(volume, static_cast<int>(q)).determinant * density);
+  if (!load.in_material.empty()) {
+    auto const integrals =
+        basis_integrals(space, element, [&](unsigned material) { return LoadOfEstimate::in(load.in_material, material).density; });
+    for (std::int64_t i = 0; i < space.n_dofs; ++i)
+      result[i] += integrals[i];
   }
+  EstimateCell cell(space, data);
   if (!load.robin.empty() || !load.on_boundary.empty()) {
     std::vector<TablesAt> tables;
     for (std::vector<Point3> const& points : element.face_points)
@@ -823,7 +816,9 @@ HostVector<double> load_vector(Space const& space, ReferenceElement const& eleme
         Point3 const normal = EstimateCell::normal(place, face.face);
         double const alpha =
             times_alpha == 0 ? 0 : times_alpha * cell.data.boundary_at(face.boundary_id).alpha.finite(place.x, "alpha");
-        add(at_face, q, element.face_weights[q] * std::sqrt(dot_product(normal, normal)) * (alpha + density));
+        double const weight = element.face_weights[q] * std::sqrt(dot_product(normal, normal)) * (alpha + density);
+        for (std::size_t i = 0; i < cell.dofs.size(); ++i)
+          result[cell.dofs[i]] += weight * at_face.shape.values[q * cell.dofs.size() + i];
       }
     }
   }

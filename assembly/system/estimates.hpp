@@ -63,13 +63,12 @@ struct LoadOfEstimate {
 
 /// What is estimated of every cell.
 struct ErrorIndicators {
-  HostVector<double> squares;  ///< of the error's energy norm (int k |grad e|^2)^1/2
-  HostVector<double> signed_;  ///< of a target: its parts of J(u) - J(u_h); else empty
-  HostVector<double> weights;  ///< of a target: what the error of each cell may change it by; else empty
-  HostVector<double>
-      of_shape{};            ///< of a target: its parts of what the mesh misses of curved surfaces (LocalCells::gaps); else empty
-  bool is_bound = false;     ///< whether the error is proven to be no larger, but for rounding
-  std::string why_no_bound;  ///< of Estimator::equilibrated where it is none
+  HostVector<double> squares;     ///< of the error's energy norm (int k |grad e|^2)^1/2
+  HostVector<double> signed_;     ///< of a target: its parts of J(u) - J(u_h); else empty
+  HostVector<double> weights;     ///< of a target: what the error of each cell may change it by; else empty
+  HostVector<double> of_shape{};  ///< of a target: its parts of what LocalCells::gaps tell; else empty
+  bool is_bound = false;          ///< whether the error is proven to be no larger, but for rounding
+  std::string why_no_bound;       ///< of Estimator::equilibrated where it is none
 };
 
 }  // namespace poisson::assembly

@@ -48,7 +48,8 @@ double ordered_sum(std::span<double const> u) {
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-HostVector<double> basis_integrals(Space const& space, ReferenceElement const& element) {
+HostVector<double> basis_integrals(Space const& space, ReferenceElement const& element,
+                                   std::function<double(unsigned)> const& density) {
   auto const shape = tabulate(element.nodes, element.volume_points);
   auto const geometry_tables = tabulate(geometry_nodes_1d(space, element), element.volume_points);
   HostVector<double> integrals;
@@ -66,12 +67,15 @@ HostVector<double> basis_integrals(Space const& space, ReferenceElement const& e
         [&](State& state, std::int64_t const i) {
           auto const [begin, end] = part(space.n_cells, space.cells_per_part, parts[i]);
           for (auto cell = begin; cell < end; ++cell) {
+            double const factor = density ? density(space.material(cell)) : 1;
+            if (factor == 0)
+              continue;
             space.dofs(cell, state.dofs.data());
             state.geometry.reset(cell, state.dofs.data());
             for (int q = 0; q < shape.n_points; ++q) {
               auto const j = state.geometry.jacobian(geometry_tables.gradients.data() +
                                                      static_cast<std::ptrdiff_t>(3) * q * state.geometry.n_nodes());
-              double const weight = element.weights[q] * determinant(j);
+              double const weight = factor * element.weights[q] * determinant(j);
               for (int a = 0; a < space.n_local; ++a)
                 integrals[state.dofs[a]] += weight * shape.values[static_cast<std::ptrdiff_t>(q) * space.n_local + a];
             }

@@ -2,12 +2,15 @@
 
 #include "assembly/space/space.hpp"
 
+#include <functional>
 #include <span>
 
 namespace poisson::assembly {
 
 /// w_i, the integral of basis function i over the mesh: sum_i w_i is the volume, and w . u the integral of u. n_dofs values.
-[[nodiscard]] HostVector<double> basis_integrals(Space const& space, ReferenceElement const& element);
+/// `density`: of a material, times which it counts; null: 1.
+[[nodiscard]] HostVector<double> basis_integrals(Space const& space, ReferenceElement const& element,
+                                                 std::function<double(unsigned)> const& density = {});
 
 /// u . v for vectors of one length. Summed in an order that does not depend on the number of threads.
 [[nodiscard]] double ordered_dot(std::span<double const> u, std::span<double const> v);
