@@ -22,6 +22,7 @@
 #include "assembly/system/sampling.hpp"
 #include "assembly/system/source_check.hpp"
 #include "assembly/system/system.hpp"
+#include "assembly/system/void_box.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/core/memory.hpp"
 
@@ -257,6 +258,8 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   if (mesh.box_for_elements && !data.has_periodic_boundaries() && counts.box->has_equal_cells() && data.constant_coefficient() &&
       data.diagonal_code() && has_coefficient_on_host(data) && most_labels <= BoxProblem::most_materials && !has_robin(data))
     mesh.label_cells = mesh.cells;
+  if (!mesh.only_csr && is_for_void_box(spec.mesh, spec.order, data, mesh.material_ids))
+    mesh.void_box = spec.mesh.cells;
   estimate.boundary_faces = counts.boundary_faces;
   estimate.constant_k = data.constant_coefficient();
   bool const graded = counts.box && !counts.box->has_equal_cells();  // BoxSystem weighs the source by the cells
@@ -875,6 +878,10 @@ std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
                            static_cast<int>(index), condition.value.code(), condition.alpha.code()};
   }
   return problem;
+}
+
+VoidBoxProblem Discretization::void_box_problem() const {
+  return assembly::void_box_problem(impl_->space, impl_->element, impl_->data);
 }
 
 LatticeProblem Discretization::lattice_problem() const {

@@ -32,6 +32,7 @@ struct LocalCells;  // assembly/space/space.hpp
 struct OwnPieces;
 struct SolutionResidual;  // assembly/system/boundary_flux.hpp
 struct SpaceArrays;
+struct VoidBoxProblem;  // assembly/system/void_box.hpp
 
 /// Counts of the refined mesh and of the system on it.
 struct MeshSummary {
@@ -52,6 +53,8 @@ struct MeshSummary {
   /// The cells of a box of equal cells of order 1 whose k is constant in each of 255 materials or less, without Robin boundaries:
   /// labels and a table are its matrix. Else 0.
   std::int64_t label_cells = 0;
+  /// The cells of a box some of which are void, where labels and a table are the matrix on the others (is_for_void_box). Else 0.
+  std::array<std::int64_t, 3> void_box{};
   bool periodic = false;       ///< some boundaries are tied to each other, by the configuration or the mesh file
   bool lexicographic = false;  ///< the mesh is a box whose unknowns are numbered lexicographically, x fastest
   bool exact_counts = true;    ///< dofs and nnz are exact: the mesh is conforming, where closed forms give both
@@ -195,6 +198,8 @@ public:
   [[nodiscard]] std::optional<BoxProblem> box_problem() const;
   /// Returns the box problem with trilinear elements, whatever the order of the space is, for multigrid.
   [[nodiscard]] std::optional<BoxProblem> box_problem_of_order_one() const;
+  /// Returns the problem on what void left of a box; see system/void_box.hpp. Precondition: summary().void_box.
+  [[nodiscard]] VoidBoxProblem void_box_problem() const;
   /// Returns the problem for gpu/elements with elements of any order on lattices. A cell is a lattice where there are no larger
   /// ones. Errors: those of `assemble` for the data on the boundary; InputError where the tables would exceed 32-bit indices.
   [[nodiscard]] LatticeProblem lattice_problem() const;

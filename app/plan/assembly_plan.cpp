@@ -122,7 +122,8 @@ std::vector<Obstacle> obstacles_of(RunConfig const& config, MeshSummary const& m
 /// The first obstacle that holds on this route; null: there is none.
 Obstacle const* first_of(std::vector<Obstacle> const& obstacles, Route route) {
   auto const found = std::find_if(obstacles.begin(), obstacles.end(), [&](Obstacle const& obstacle) {
-    return obstacle.holds && (route != Route::box || obstacle.to == Obstacle::To::any_route);
+    bool const of_box = route == Route::box || route == Route::void_box;
+    return obstacle.holds && (!of_box || obstacle.to == Obstacle::To::any_route);
   });
   return found == obstacles.end() ? nullptr : &*found;
 }
@@ -146,6 +147,8 @@ std::string why_of(Route route, Format format, RunConfig const& config, MeshSumm
             : mesh.label_cells > 0        ? ", whose cells have labels and k a table"
                                           : ", whose inner rows are one stencil") +
            (mesh.periodic ? ", whose periodic sides are joined" : "");
+  if (route == Route::void_box)
+    return "a box with void, whose cells have labels and k a table";
   if (route == Route::lattices)
     return (division.ranks > 1 ? "pieces of the lattices of a refined mesh, order " : "the lattices of a refined mesh, order ") +
            order;
@@ -311,6 +314,14 @@ AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary
     made.why = why_of(made.route, format, config, mesh, division);
     return made;
   };
+  if (division.ranks == 1 && (!matrix.format || matrix.format == Format::matrix_free) && !solver_needs_entries(config) &&
+      BoxSystem::fits(mesh.void_box) && first_of(obstacles, Route::void_box) == nullptr) {
+    plan.route = Route::void_box;
+    plan.format = Format::matrix_free;
+    plan.may_lower = may_take_multigrid(config);
+    plan.why = why_of(plan.route, plan.format, config, mesh, division);
+    return plan;
+  }
   if (matrix.format == Format::matrix_free) {
     for (Obstacle const& obstacle : obstacles)
       if (obstacle.holds && !obstacle.refusal.empty())

@@ -19,6 +19,7 @@ namespace poisson::app {
 enum class Route {
   csr,       ///< Discretization::assemble
   box,       ///< BoxSystem: trilinear elements on a box, or on blocks of it
+  void_box,  ///< make_void_box: trilinear elements on what void left of a box
   lattices,  ///< LatticeSystem on the lattices of a refined mesh, or on pieces of them
   cells      ///< LatticeSystem, every cell a lattice by itself
 };

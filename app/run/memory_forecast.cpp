@@ -386,6 +386,24 @@ MatrixMemory of_box(Format format, LargestPart const& part, Backend backend) {
   return of_elements(std::max(peak, kept + block + 8 * (part.around + part.rows)), block, 0, backend);
 }
 
+/// The nodes of the box that the cells are left of.
+std::array<std::int64_t, 3> nodes_of_void_box(LargestPart const& part) {
+  auto const& cells = part.whole.mesh.void_box;
+  return {cells[0] + 1, cells[1] + 1, cells[2] + 1};
+}
+
+/// What matrix_free takes where void was taken out of a box: labels and places; vectors of all nodes of the box, of products and of
+/// the residual.
+MatrixMemory of_void_box(LargestPart const& part, Backend backend) {
+  auto const [nx, ny, nz] = nodes_of_void_box(part);
+  std::int64_t const nodes = nx * ny * nz, peak = BoxSystem::peak_bytes(part.whole.mesh.void_box, part.whole.varying_fields,
+                                                                        Format::matrix_free, backend, true);
+  std::int64_t const labels = BoxSystem::peak_bytes(part.whole.mesh.void_box, 0, Format::matrix_free, backend, true) - 8 * nodes;
+  MatrixMemory result = of_elements(peak + 12 * part.rows, labels + 4 * part.rows + 16 * nodes, 8 * part.rows, backend);
+  result.host_verify = backend == Backend::cpu ? 16 * nodes : 0;
+  return result;
+}
+
 /// The coordinates of the nodes of lattices, which a device keeps from the assembly for what is asked of a solution on them.
 std::int64_t kept_coordinates(LargestPart const& part, AssemblyPlan const& plan) {
   std::int64_t const m = part.layout.nodes();
@@ -518,7 +536,7 @@ ExpectedOrderOne order_one_of(RunConfig const& config, LargestPart const& part, 
 /// What the solver is told of the matrix.
 ExpectedSystem system_of(RunConfig const& config, FormatChoice const& choice, LargestPart const& part, AssemblyPlan const& plan) {
   ExpectedSystem system;
-  bool const csr = plan.route == Route::csr;
+  bool const csr = plan.route == Route::csr, void_box = plan.route == Route::void_box;
   system.backend = plan.backend;
   system.format = part.is_whole || !csr ? choice.format : Format::csr;  // levels of ranks are made from rows in CSR
   system.n_rows = part.rows;
@@ -528,8 +546,13 @@ ExpectedSystem system_of(RunConfig const& config, FormatChoice const& choice, La
     system.bytes_per_product = 8 * k_of_cell_of(config, part) * part.cells + 34 * part.rows;
   system.has_csr = part.is_whole && csr;
   system.is_stencil = choice.format == Format::matrix_free && plan.route != Route::cells &&
-                      (part.whole.mesh.stencil_faces > 0 || part.whole.mesh.label_cells > 0);
-  system.from_labels = system.is_stencil && part.whole.mesh.label_cells > 0;
+                      (part.whole.mesh.stencil_faces > 0 || part.whole.mesh.label_cells > 0 || void_box);
+  system.from_labels = system.is_stencil && (part.whole.mesh.label_cells > 0 || void_box);
+  if (void_box) {  // levels are those of the whole box
+    auto const [nx, ny, nz] = nodes_of_void_box(part);
+    system.n_rows = nx * ny * nz;
+    system.bytes_per_product = 17 * system.n_rows;
+  }
   system.has_stencil_levels = part.whole.mesh.stencil_faces > 0 &&
                               std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
                                 return condition.type == assembly::BoundaryType::robin;
@@ -636,13 +659,16 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   result.program = part.whole.memory.program + (cpu ? 0 : host_bytes_of_cuda) + (part.is_whole ? 0 : bytes_of_mpi);
   result.format = format_of(config, plan, part);
   Format const format = result.format.format;
-  MatrixMemory const matrix = csr                        ? of_csr(result.format, part, cpu)
-                              : plan.route == Route::box ? of_box(format, part, backend)
-                                                         : of_lattices(config, format, part, plan);
+  MatrixMemory const matrix = csr                             ? of_csr(result.format, part, cpu)
+                              : plan.route == Route::box      ? of_box(format, part, backend)
+                              : plan.route == Route::void_box ? of_void_box(part, backend)
+                                                              : of_lattices(config, format, part, plan);
   // Ranks that share a box are told its blocks instead of its nodes (SolverOptions::blocks).
   SolverOptions options = solver_options(config);
   if (!part.is_whole)
     options.box_nodes = {};
+  if (plan.route == Route::void_box)
+    options.box_nodes = nodes_of_void_box(part);
   options.constant_null_space = std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
     return condition.type == assembly::BoundaryType::dirichlet || condition.type == assembly::BoundaryType::robin;
   });

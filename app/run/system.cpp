@@ -346,7 +346,40 @@ Field System::coordinate(std::size_t direction, double origin) const {
   return whole_box_ != nullptr ? Field(whole_box_->coordinate(direction, origin)) : Field();
 }
 
+Field System::forces_in_void_box(FieldPair const& u) const {
+  Context& context = context_();
+  auto const& kernels = kernels_for<RimKernels<double>>(context);
+  if (!box_residual_) {
+    std::vector<std::pair<std::int64_t, double>> loads;
+    if (auto const& of_points = mesh_.around->point_loads().loads; !of_points.empty()) {
+      HostVector<std::int32_t> nodes(static_cast<std::size_t>(void_box_nodes_.size()));
+      void_box_nodes_.download(std::span<std::int32_t>(nodes));
+      for (auto const& load : of_points)
+        loads.emplace_back(nodes[static_cast<std::size_t>(load.unknown)], load.value);
+    }
+    box_residual_ = std::make_unique<BoxResidual>(context, *void_box_, loads);
+  }
+  std::int64_t n_of_box = 1;
+  for (std::int64_t const cells : void_box_->cells)
+    n_of_box *= cells + 1;
+  auto const in_box = [&](Field const& field) {
+    Array<double> result(context, field.empty() ? 0 : n_of_box);
+    if (field.empty())
+      return result;
+    result.set_zero();
+    kernels.put(context, void_box_nodes_.size(), void_box_nodes_.data(), field.on(context).data(), result.data());
+    return result;
+  };
+  Array<double> const high = in_box(u.high), low = in_box(u.low);
+  Array<double> of_box(context, n_of_box), r(context, void_box_nodes_.size());
+  (*box_residual_)(high.data(), u.low.empty() ? nullptr : low.data(), of_box.data());
+  kernels.pack(context, void_box_nodes_.size(), void_box_nodes_.data(), of_box.data(), r.data());
+  return Field(std::move(r));
+}
+
 Field System::forces(FieldPair const& u) const {
+  if (void_box_)
+    return forces_in_void_box(u);
   if (BoxResidual const* const of_box = residual_of_box()) {
     Context& context = context_();
     Array<double> r(context, u.high.size());

@@ -110,6 +110,7 @@ private:
          RowsAlone);
   void assemble();
   void assemble_box(Context& context);
+  void assemble_void_box(Context& context);
   void assemble_lattices(Context& context);
   void assemble_own_lattices(Context& context);
   void require_memory_for(Context& context, std::int64_t bytes) const;
@@ -120,6 +121,8 @@ private:
   [[nodiscard]] LatticeGeometry lattice_geometry() const;
   /// Of a whole box that gpu/elements has assembled: what its elements leave; null elsewhere.
   [[nodiscard]] BoxResidual const* residual_of_box() const;
+  /// forces() of what void left of a box, by the whole box.
+  [[nodiscard]] Field forces_in_void_box(FieldPair const& u) const;
   /// Gives unknowns that are given or tied their values, where u is.
   void set_constrained(Field& u) const;
 
@@ -161,7 +164,10 @@ private:
   std::optional<BlockSystem> block_;  ///< of one by gpu/elements
   /// What was assembled on the whole mesh, or on the block of a box: it keeps the Dirichlet values.
   std::unique_ptr<ElementSystem> elements_;
-  BoxSystem const* whole_box_ = nullptr;               ///< elements_, where that is a whole box
+  BoxSystem const* whole_box_ = nullptr;  ///< elements_, where that is a whole box
+  /// Of what void left of a box, where no Neumann values are given: the problem on the box, and the nodes of the unknowns in it.
+  std::optional<BoxProblem> void_box_;
+  Array<std::int32_t> void_box_nodes_;
   mutable std::unique_ptr<BoxResidual> box_residual_;  ///< made when it is asked for
   assembly::Constraints constraints_;                  ///< of unknowns around, of an assembly into CSR
   assembly::ListedValues given_;                       ///< of unknowns around, where ranks share lattices

@@ -1,11 +1,13 @@
 #include "app/run/system.hpp"
 #include "assembly/space/lattice_pieces.hpp"
 #include "assembly/system/lattice_problem.hpp"
+#include "assembly/system/void_box.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/elements/lattice_rows.hpp"
 #include "gpu/elements/lattice_system.hpp"
+#include "gpu/elements/void_box_operator.hpp"
 #include "gpu/kernels/backends.hpp"
 
 #include <algorithm>
@@ -81,6 +83,9 @@ System::System(Domain& mesh, Team& team, RunConfig const& config, AssemblyPlan p
     break;
   case Route::box:
     assemble_box(context());
+    break;
+  case Route::void_box:
+    assemble_void_box(context());
     break;
   case Route::lattices:
   case Route::cells:
@@ -201,6 +206,34 @@ void System::assemble_box(Context& context) {
   for (std::size_t face = 0; face < dirichlet.size(); ++face)
     free[face / 2] -= dirichlet[face] ? 1 : 0;
   nnz_ = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + nodes[0] * nodes[1] * nodes[2] - free[0] * free[1] * free[2];
+}
+
+void System::assemble_void_box(Context& context) {
+  assembly::Discretization& mesh = *mesh_.own;
+  assembly::VoidBoxProblem problem = mesh.void_box_problem();
+  require_memory_for(context, BoxSystem::peak_bytes(problem.box, plan_.format, context.backend()) + 4 * mesh_.n_rows);
+  VoidBoxSystem system;
+  try {
+    system = make_void_box(context, problem.box, problem.nodes);
+  } catch (DataError const&) {  // perhaps a value on a side where all is void; if it is not, the host says so
+    plan_.route = Route::csr;
+    plan_.format = Format::csr;
+    return assemble();
+  }
+  anchored_ = true;
+  constraints_ = std::move(problem.constraints);
+  nnz_ = mesh_.whole.nnz - mesh.emptied_entries({0, mesh.dirichlet_values()}, [](std::int64_t) { return true; });
+  b_ = Field(std::move(system.rhs));
+  block_.emplace().local = std::move(system.matrix);
+  if (problem.loads.empty()) {
+    void_box_nodes_ = Array<std::int32_t>(context, problem.nodes);
+    void_box_ = std::move(problem.box);
+  } else {
+    std::span<double> const b = b_.change_on_host();
+    for (std::size_t i = 0; i < b.size(); ++i)
+      b[i] += problem.loads[i];
+  }
+  add_point_loads();
 }
 
 void System::add_point_loads() {

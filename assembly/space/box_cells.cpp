@@ -258,8 +258,10 @@ Space::Space(BoxCells cells, ReferenceElement const& element)
   n_vertices = vertices;
   n_dofs = first.back();
   points_.resize(static_cast<std::size_t>(3 * n_dofs));
+  auto places = std::make_shared<PlacesInBox>();
+  places->nodes.resize(static_cast<std::size_t>(n_dofs));
   HostVector<std::int32_t> number(static_cast<std::size_t>(nx * ny * nz));
-  // 4 bytes of a node of the box are written, and 24 of an unknown.
+  // 4 bytes of a node of the box are written, and 28 of an unknown.
   parallel_for(nz, make_row, [&](Row& row, std::int64_t z) {
     for (std::int64_t y = 0; y < ny; ++y) {
       marks_beside(y, z, row);
@@ -268,7 +270,9 @@ Space::Space(BoxCells cells, ReferenceElement const& element)
         auto const i = static_cast<std::size_t>(x / p);
         if (!(x % p == 0 ? has_vertex(row, i) : row[i] != 0))
           continue;
-        number[static_cast<std::size_t>((z * ny + y) * nx + x)] = static_cast<std::int32_t>(unknown);
+        std::int64_t const node = (z * ny + y) * nx + x;
+        number[static_cast<std::size_t>(node)] = static_cast<std::int32_t>(unknown);
+        places->nodes[static_cast<std::size_t>(unknown)] = static_cast<std::int32_t>(node);
         points_[3 * unknown] = whole.box_coordinate(0, x);
         points_[3 * unknown + 1] = whole.box_coordinate(1, y);
         points_[3 * unknown + 2] = whole.box_coordinate(2, z);
@@ -291,10 +295,10 @@ Space::Space(BoxCells cells, ReferenceElement const& element)
   BoxRuns parts(cells.box.cells);
   std::int64_t const row_length = cells.box.cells[0];
   for (std::int64_t cell = 0, next = 0; cell < n_cells; cell = next) {
-    std::int64_t const in_box = cells.numbers[static_cast<std::size_t>(cell)], row = in_box / row_length,
-                       begin = in_box % row_length;
+    std::int64_t const of_cell = cells.numbers[static_cast<std::size_t>(cell)], row = of_cell / row_length,
+                       begin = of_cell % row_length;
     std::int64_t const most = std::min(n_cells, cell + row_length - begin);
-    for (next = cell + 1; next < most && cells.numbers[static_cast<std::size_t>(next)] == in_box + next - cell;)
+    for (next = cell + 1; next < most && cells.numbers[static_cast<std::size_t>(next)] == of_cell + next - cell;)
       ++next;
     parts.add(row, begin, begin + next - cell);
   }
@@ -308,6 +312,9 @@ Space::Space(BoxCells cells, ReferenceElement const& element)
       runs_.push_back({first_cell, component});
     first_cell += end - begin;
   });
+  places->box = std::move(cells.box);
+  places->cells = std::move(cells.numbers);
+  in_box = std::move(places);
 }
 
 }  // namespace poisson::assembly

@@ -106,6 +106,12 @@ struct SpaceOfPieces {
   std::int64_t to_next_line = 0, to_next_plane = 0;
 };
 
+/// Where cells and unknowns are in a box of which void left them: their numbers in it, x fastest, which ascend.
+struct PlacesInBox {
+  BoxGrid box;
+  HostVector<std::int32_t> cells, nodes;
+};
+
 /// The continuous Q_p space on a mesh, as plain arrays: the unknowns of each cell, the coordinates of their nodes, materials and
 /// boundary faces. The mesh is not needed after construction. A box needs no arrays and no triangulation: all follows from indices.
 class Space {
@@ -156,8 +162,9 @@ public:
   /// through the nodes of the unknowns.
   int map_order = 0;
   std::optional<BoxGrid> box;
-  std::array<std::int64_t, 3> box_nodes{};  ///< nodes of the box per direction
-  bool sides_have_ids = true;               ///< of a box: its side f has the boundary id f
+  std::array<std::int64_t, 3> box_nodes{};      ///< nodes of the box per direction
+  bool sides_have_ids = true;                   ///< of a box: its side f has the boundary id f
+  std::shared_ptr<PlacesInBox const> in_box{};  ///< of a whole mesh that void left of a box; else null
   std::set<unsigned> boundary_ids, material_ids;
   std::vector<BoundaryFace> boundary_faces;
   std::vector<InnerFace> inner_faces;

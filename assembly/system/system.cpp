@@ -174,6 +174,11 @@ private:
     constraints().close();
   }
 
+  /// Whether nothing flows through a boundary, whose faces need no values then.
+  [[nodiscard]] static bool is_insulated(BoundaryData const& condition) {
+    return condition.type == BoundaryType::neumann && condition.value.is_constant() && condition.value(Point3{}) == 0;
+  }
+
   /// Neumann and Robin data. Robin's mass matrices wait, as weights at the points, until there is a matrix to add them to.
   void add_boundary_integrals() {
     std::int64_t const n = places_.size();
@@ -218,7 +223,7 @@ private:
     for (std::size_t i = 0; i < space_.boundary_faces.size(); ++i) {
       auto const& face = space_.boundary_faces[i];
       auto const& condition = data_.boundary_at(face.boundary_id);
-      if (condition.type == BoundaryType::periodic)
+      if (condition.type == BoundaryType::periodic || is_insulated(condition))
         continue;
       if (condition.type == BoundaryType::dirichlet) {
         anchored_[static_cast<std::size_t>(space_.component(face.cell))] = true;
@@ -240,7 +245,8 @@ private:
     }
   }
 
-  /// Neumann and Robin values, and alpha, times dS at the points of all faces on the boundary; undefined at others.
+  /// Neumann and Robin values, and alpha, times dS at the points of all faces on the boundary; undefined at others, and at
+  /// insulated ones.
   struct BoundaryValues {
     HostVector<double> g, alpha;
     HostVector<std::uint8_t> has_alpha;  ///< of a face: it is positive somewhere
@@ -268,7 +274,7 @@ private:
             BoundaryFace const& face = space_.boundary_faces[i];
             BoundaryData const& condition = state.data.boundary_at(face.boundary_id);
             result.has_alpha[i] = 0;
-            if (condition.type == BoundaryType::periodic || condition.type == BoundaryType::dirichlet)
+            if (condition.type == BoundaryType::periodic || condition.type == BoundaryType::dirichlet || is_insulated(condition))
               continue;
             space_.dofs(face.cell, state.dofs.data());
             state.cell.reset(face.cell, state.dofs.data());

@@ -44,6 +44,7 @@ struct BoxProblem {
     std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each
     /// Writes the numbers of the materials of the cells of `count` planes from `first` on, x fastest.
     std::function<void(std::int64_t first, std::int64_t count, std::uint8_t* numbers)> of_planes;
+    bool has_void = false;  ///< the first material is not there: its k is 0
   };
   static constexpr std::size_t most_materials = 255;
   std::optional<Materials> materials{};

@@ -434,7 +434,8 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
     HostVector<double> table;
     for (std::size_t id = 0; id < problem.materials->coefficients.size(); ++id) {
       table.push_back(constant_of(problem, id, c));
-      if (!passes(ValueCheck::positive, table.back()))
+      bool const is_void = problem.materials->has_void && id == 0;
+      if (!passes(is_void ? ValueCheck::not_negative : ValueCheck::positive, table.back()))
         throw DataError(DataError::Quantity::coefficient, -1, problem.origin);
     }
     tables.emplace_back(context_, std::span<double const>(table));

@@ -21,6 +21,8 @@ struct OfLabel {
   std::array<double, 8> entries{};
 
   OfLabel(std::array<double, 3> const& cell, std::array<double, 3> const& k) {
+    if (k == std::array<double, 3>{})  // whose exponent is none
+      return;
     if (is_cube(cell) && k[0] == k[1] && k[0] == k[2]) {
       // The mode of (-1, 1) in all directions, a 48th of k h, has a factor of 2 or 3 in others: three times it is exact.
       double const mode = k[0] * cell[0] / 48;
@@ -87,6 +89,12 @@ LabelOperator::LabelOperator(Context& context, LabelOperator const& other)
       modes_(other.modes_.copy_to(context)),
       entries_(other.entries_.copy_to(context)) {
   set_pointers();
+}
+
+std::unique_ptr<LabelOperator> LabelOperator::with(std::span<std::array<double, 3> const> k) const {
+  std::unique_ptr<LabelOperator> result(new LabelOperator(context(), *this));
+  result->set_tables(view_.box, k);
+  return result;
 }
 
 void LabelOperator::set_tables(BoxElements const& box, std::span<std::array<double, 3> const> k) {

@@ -17,12 +17,14 @@ namespace poisson {
 class LabelOperator final : public ProductsOfKernels<LabelStencilKernels> {
 public:
   /// `labels`, x fastest and in the context's memory, are less than the number of `k`, which are kx, ky, kz of each label. Of the
-  /// faces of `box` only the types count. Preconditions: k > 0 and finite, two nodes or more per direction, no Robin face; cells
+  /// faces of `box` only the types count. Preconditions: k >= 0 and finite, two nodes or more per direction, no Robin face; cells
   /// are not graded; one k at least, and not more than the labels of their type can name.
   LabelOperator(Context& context, BoxElements const& box, Array<std::uint8_t> labels, std::span<std::array<double, 3> const> k);
   LabelOperator(Context& context, BoxElements const& box, Array<std::uint16_t> labels, std::span<std::array<double, 3> const> k);
 
   [[nodiscard]] LabelStencilView const& view() const { return view_; }
+  /// The same labels with other k, as many as before; in the same memory.
+  [[nodiscard]] std::unique_ptr<LabelOperator> with(std::span<std::array<double, 3> const> k) const;
 
   Format format() const override { return Format::matrix_free; }
   std::int64_t bytes() const override { return bytes_.bytes() + words_.bytes() + modes_.bytes() + entries_.bytes(); }

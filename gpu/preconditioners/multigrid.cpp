@@ -1,6 +1,7 @@
 #include "gpu/preconditioners/multigrid.hpp"
 
 #include "gpu/core/error.hpp"
+#include "gpu/elements/void_box_operator.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/dense_inverse.hpp"
@@ -384,6 +385,57 @@ private:
   CycleSetup const& setup_;
 };
 
+/// Multigrid of the whole box, where void conducts a little, for the matrix of what is left (VoidBoxOperator::filled).
+class VoidBoxSetup final : public CycleSetup {
+public:
+  VoidBoxSetup(VoidBoxOperator const& a, std::unique_ptr<Matrix> filled, std::unique_ptr<CycleSetup> of_box)
+      : a_(a), filled_(std::move(filled)), of_box_(std::move(of_box)) {
+    failure_ = of_box_->failure();
+  }
+
+  void apply(std::span<PreconditionedColumn<double> const> columns) const override {
+    std::array<PreconditionedColumn<double>, most_columns> in_box;
+    for (std::size_t j = 0; j < columns.size(); ++j) {
+      auto& [r, z] = vectors(j);
+      a_.spread(columns[j].r, r.data());
+      in_box[j] = {r.data(), z.data(), columns[j].stop};
+    }
+    of_box_->apply(std::span<PreconditionedColumn<double> const>(in_box).first(columns.size()));
+    for (std::size_t j = 0; j < columns.size(); ++j)
+      a_.gather(in_box[j].z, columns[j].z);
+  }
+  bool start_nested(double const* b, double* x, double* coarse) const override {
+    auto& [r, z] = vectors(0);
+    Array<double> of_coarse(context(), a_.n_of_box());
+    a_.spread(b, r.data());
+    if (!of_box_->start_nested(r.data(), z.data(), of_coarse.data()))
+      return false;
+    a_.gather(z.data(), x);
+    a_.gather(of_coarse.data(), coarse);
+    return true;
+  }
+  std::int64_t bytes_per_cycle() const override { return of_box_->bytes_per_cycle() + 40 * n(); }
+  Context& context() const override { return a_.context(); }
+  std::int64_t n() const override { return a_.n_rows(); }
+  std::vector<MultigridLevelSummary> multigrid_levels() const override { return of_box_->multigrid_levels(); }
+
+private:
+  /// r and z of a column in the box; r is 0 where no row is.
+  using Vectors = std::pair<Array<double>, Array<double>>;
+  Vectors& vectors(std::size_t column) const {
+    while (vectors_.size() <= column) {
+      vectors_.emplace_back(Array<double>(context(), a_.n_of_box()), Array<double>(context(), a_.n_of_box()));
+      vectors_.back().first.set_zero();
+    }
+    return vectors_[column];
+  }
+
+  VoidBoxOperator const& a_;
+  std::unique_ptr<Matrix> filled_;
+  std::unique_ptr<CycleSetup> of_box_;
+  mutable std::vector<Vectors> vectors_;
+};
+
 std::unique_ptr<Preconditioner<double>> CycleSetup::applied_in(double) const {
   return std::make_unique<MultigridInDouble>(*this);
 }
@@ -392,7 +444,7 @@ std::unique_ptr<Preconditioner<DoubleDouble>> CycleSetup::applied_in(DoubleDoubl
 }
 
 template <class V>
-std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
+std::unique_ptr<CycleSetup> make(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
   Context& context = a.context();
   if (options.multigrid.cycle == MultigridCycle::f && options.positive)
     throw InputError("the f-cycle of multigrid is not symmetric, which cg and minres need; use the cycle v or w, or the method "
@@ -438,11 +490,8 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
       context, a.n_rows(), algebraic_hierarchy<V>(dynamic_cast<Matrix const*>(&a), options.csr, context, options), options);
 }
 
-}  // namespace
-
-std::unique_ptr<PreconditionerSetup> make_multigrid(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
-  if (options.steps != nullptr)
-    options.steps->begin();
+/// Where rounding to single makes a matrix indefinite, the cycle is in double.
+std::unique_ptr<CycleSetup> make_cycle(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
   if (options.multigrid.precision != MultigridPrecision::double_) {
     auto setup = make<float>(a, options);
     // Rounding may lose what couples parts of very different coefficients.
@@ -450,6 +499,24 @@ std::unique_ptr<PreconditionerSetup> make_multigrid(MultiPrecisionOperator const
       return setup;
   }
   return make<double>(a, options);
+}
+
+}  // namespace
+
+std::unique_ptr<PreconditionerSetup> make_multigrid(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
+  if (options.steps != nullptr)
+    options.steps->begin();
+  auto const* const void_box = dynamic_cast<VoidBoxOperator const*>(&a);
+  if (void_box == nullptr)
+    return make_cycle(a, options);
+  PreconditionerOptions of_box = options;
+  of_box.box_nodes = void_box->box_nodes();
+  of_box.csr = {};
+  of_box.order_one = {};
+  std::unique_ptr<Matrix> filled = void_box->filled();
+  options.done(a.context(), "void that conducts a little");
+  std::unique_ptr<CycleSetup> cycle = make_cycle(*filled, of_box);
+  return std::make_unique<VoidBoxSetup>(*void_box, std::move(filled), std::move(cycle));
 }
 
 }  // namespace poisson

@@ -5,6 +5,7 @@
 #include "gpu/core/memory.hpp"
 #include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
+#include "gpu/elements/void_box_operator.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -1017,7 +1018,8 @@ private:
     traits.backend = context_.backend();
     traits.n_rows = sum_over(options.ranks, a_.n_rows());
     auto const* const matrix = dynamic_cast<Matrix const*>(&a_);
-    traits.is_box = is_box(a_, options.box_nodes) || options.blocks != nullptr;
+    bool const is_void_box = dynamic_cast<VoidBoxOperator const*>(&a_) != nullptr;
+    traits.is_box = is_box(a_, options.box_nodes) || options.blocks != nullptr || is_void_box;
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
     auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a_);
     bool const shared_lattices = of_rank != nullptr && has_levels(of_rank->lattices()),
