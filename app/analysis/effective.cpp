@@ -131,13 +131,18 @@ EffectiveBounds effective_bounds(std::vector<EffectivePhase> const& phases) {
 }
 
 double EffectiveTensor::difference() const {
+  // Along a direction in which nothing conducts there is rounding alone.
+  constexpr double rounding = 1e-12;
+  double const least = may_vanish ? rounding * largest_entry(by_flux) : 0;
+  std::array<double, 3> size{};
+  for (std::size_t i = 0; i < 3; ++i)
+    size[i] = std::max({std::abs(by_flux[i][i]), std::isnan(by_energy[i][i]) ? 0 : std::abs(by_energy[i][i]), least});
   double largest = 0;
   for (std::size_t i = 0; i < 3; ++i)
     for (std::size_t j = 0; j < 3; ++j)
-      if (!std::isnan(by_energy[i][j]))
-        largest = std::max(largest, std::abs(by_flux[i][j] - by_energy[i][j]));
-  double const scale = largest_entry(by_flux);
-  return scale > 0 ? largest / scale : 0;
+      if (double const scale = std::sqrt(size[i]) * std::sqrt(size[j]); !std::isnan(by_energy[i][j]) && scale > 0)
+        largest = std::max(largest, std::abs(by_flux[i][j] - by_energy[i][j]) / scale);
+  return largest;
 }
 
 EffectivePhase const* EffectiveResult::conductor() const {

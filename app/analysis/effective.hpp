@@ -65,7 +65,10 @@ struct EffectiveTensor {
   static constexpr Tensor3 unknown_tensor{{{unknown, unknown, unknown}, {unknown, unknown, unknown}, {unknown, unknown, unknown}}};
   Tensor3 by_flux = unknown_tensor, by_energy = unknown_tensor;
 
-  /// The largest difference between the two, relative to the largest entry.
+  bool may_vanish = false;  ///< there is void: along some directions nothing may conduct
+
+  /// The largest difference between the two, of entry (i, j) relative to the root of the diagonal's entries i and j: that of a
+  /// direction counts, however much better another one conducts.
   [[nodiscard]] double difference() const;
 };
 

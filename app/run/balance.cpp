@@ -87,7 +87,62 @@ Field copied(Field const& values) {
   return Field(HostVector<double>(host.begin(), host.end()));
 }
 
+/// The sum of what is left in all rows.
+double total_of(Field const& r, Communicator& ranks) {
+  double sum = 0;
+  if (Context* const context = r.context())
+    sum = kernels_for<BoxElementKernels>(*context).sums(*context, r.size(), r.on(*context).data()).absolute;
+  else
+    for (double const value : r.host())
+      sum += std::abs(value);
+  return sum_over(ranks, sum);
+}
+
+/// A correction for the residuals r, whose total is `before`; `enough` is the share of it that may be left. Both become those that
+/// are left. Returns false, and nothing has changed, where these would be no less.
+bool correct_once(SystemSolver& solver, CorrectedSolution const& solution, double enough, Field& r, double& before) {
+  constexpr double loosest = 0.1;
+  if (solution.held)
+    clear_entry(r, *solution.held);
+  Field const d = solver.correction(r, std::clamp(enough, tolerance_of_correction, loosest));
+  solution.add(d, 1);
+  r = solution.residual();
+  double const after = total_of(r, solver.team().communicator());
+  if (after < before) {
+    before = after;
+    return true;
+  }
+  solution.add(d, -1);
+  r = solution.residual();
+  return false;
+}
+
+/// The share of the largest flux that residuals may add up to.
+double aim_of(double tolerance) {
+  return wanted * limit_of(told, tolerance) / told;
+}
+
 }  // namespace
+
+double let_through(double tolerance) {
+  return limit_of(told, tolerance);
+}
+
+bool correct_by_elements(SystemSolver& solver, CorrectedSolution const& solution, double scale) {
+  double const aim = aim_of(solver.log().record.solver.tolerance);
+  Field r = solution.residual();
+  double left = total_of(r, solver.team().communicator());
+  bool result = false;
+  for (int i = 0; i < most_corrections && left > aim * scale; ++i) {
+    double const before = left;
+    if (!correct_once(solver, solution, 0.5 * aim * scale / before, r, left))
+      break;
+    result = true;
+    if (!(left < progress * before))
+      break;
+  }
+  return result;
+}
 
 void settle_balance(SystemSolver& solver, Field const& b, CorrectedSolution const& solution, bool all_given,
                     std::function<std::pair<double, double>()> const& range_of_k, assembly::Quantities& quantities) {
@@ -95,15 +150,7 @@ void settle_balance(SystemSolver& solver, Field const& b, CorrectedSolution cons
   ResultRecord& record = log.record;
   double const tolerance = record.solver.tolerance;
   Communicator& ranks = solver.team().communicator();
-  auto const total = [&](Field const& r) {
-    double sum = 0;
-    if (Context* const context = r.context())
-      sum = kernels_for<BoxElementKernels>(*context).sums(*context, r.size(), r.on(*context).data()).absolute;
-    else
-      for (double const value : r.host())
-        sum += std::abs(value);
-    return sum_over(ranks, sum);
-  };
+  auto const total = [&](Field const& r) { return total_of(r, ranks); };
   // `residuals` gives their total, where that counts.
   auto const find = [&](auto const& residuals) {
     Balance const mine = balance_of(quantities, record.integral_f, tolerance);
@@ -152,26 +199,17 @@ void settle_balance(SystemSolver& solver, Field const& b, CorrectedSolution cons
     solver.record_residual(r, b);
     return record.residual_true <= 2 * tolerance && record.residual_scaled <= 2 * tolerance;
   };
-  double const aim = wanted * limit_of(told, tolerance) / told;
+  double const aim = aim_of(tolerance);
   for (int i = 0; i < most_corrections && (before > aim * balance.scale || (stagnated && !is_solved())); ++i) {
-    if (solution.held)
-      clear_entry(r, *solution.held);
-    constexpr double loosest = 0.1;
-    double const enough = stagnated ? 0 : 0.5 * aim * balance.scale / before;
-    Field const d = solver.correction(r, std::clamp(enough, tolerance_of_correction, loosest));
-    solution.add(d, 1);
-    r = solution.residual();
-    double const after = total(r);
-    if (!(after < before)) {
-      solution.add(d, -1);
-      r = solution.residual();
+    double after = before;
+    if (!correct_once(solver, solution, stagnated ? 0 : 0.5 * aim * balance.scale / before, r, after))
       break;
-    }
     quantities = solution.quantities();
     balance = find([&] { return after; });
-    if (!(after < progress * before))
-      break;
+    bool const goes_on = after < progress * before;
     before = after;
+    if (!goes_on)
+      break;
   }
   if (record.corrections > 0) {
     // Where the stored matrix was all that kept the solver from its goal, there it is.

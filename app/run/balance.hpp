@@ -44,4 +44,11 @@ struct CorrectedSolution {
 void settle_balance(SystemSolver& solver, Field const& b, CorrectedSolution const& solution, bool all_given,
                     std::function<std::pair<double, double>()> const& range_of_k, assembly::Quantities& quantities);
 
+/// Corrects a solution by what its elements leave, as settle_balance does, until the residuals of all rows add up to 1e-10 of
+/// `scale`, times what the tolerance lets through, or that gets no further. Returns whether it is another one. Collective.
+bool correct_by_elements(SystemSolver& solver, CorrectedSolution const& solution, double scale);
+
+/// What the tolerance lets fluxes and energies differ, relative to the largest.
+[[nodiscard]] double let_through(double tolerance);
+
 }  // namespace poisson::app
