@@ -51,7 +51,8 @@ bool has_periodic_levels(RunConfig const& config, MeshSummary const& mesh) {
 
 /// Whether BoxSystem joins the periodic sides of a box.
 bool joins_sides(RunConfig const& config, MeshSummary const& mesh, Division const& division) {
-  return division.ranks == 1 && (!may_take_multigrid(config) || has_periodic_levels(config, mesh));
+  bool const in_one_piece = config.solver.preconditioner == PreconditionerKind::direct;  // not with rows of sides apart
+  return division.ranks == 1 && !in_one_piece && (!may_take_multigrid(config) || has_periodic_levels(config, mesh));
 }
 
 /// Whether BoxSystem makes this format of every rank's block.
@@ -175,7 +176,9 @@ std::string why_csr(RunConfig const& config, MeshSummary const& mesh, Division c
   if (mesh.box_for_elements && mesh.periodic && division.ranks > 1)
     return "several ranks join periodic boundaries in it";
   if (mesh.box_for_elements && mesh.periodic && !joins_sides(config, mesh, division))
-    return "multigrid on a box needs an even number of cells between periodic sides";
+    return config.solver.preconditioner == PreconditionerKind::direct
+               ? "direct takes the matrix in one piece"
+               : "multigrid on a box needs an even number of cells between periodic sides";
   if (mesh.box_for_elements)
     return division.ranks > 1 ? "the blocks of " + std::to_string(division.ranks) + " ranks are too thin for half_cds"
                               : "the box has fewer than two cells in a direction";
@@ -289,9 +292,16 @@ MatrixShape shape_of(RunConfig const& config, MeshSummary const& mesh, Division 
   return shape;
 }
 
+void require_preconditioner_for(RunConfig const& config, int ranks) {
+  if (ranks > 1 && config.solver.preconditioner == PreconditionerKind::direct)
+    throw InputError("solver.preconditioner", "direct factorises on one rank, and here are " + std::to_string(ranks) +
+                                                  "; use another preconditioner, or one rank");
+}
+
 AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary const& mesh, Division const& division) {
   MatrixOptions const& matrix = config.matrix;
   int const order = config.problem.order;
+  require_preconditioner_for(config, division.ranks);
   std::vector<Obstacle> const obstacles = obstacles_of(config, mesh);
   bool const box = is_box_in(Format::half_cds, config, mesh, division), lattices = has_lattices(mesh, division);
   AssemblyPlan plan;

@@ -70,7 +70,7 @@ struct AssemblyPlan {
 /// meshes where multigrid may be taken. Everything else is assembled into CSR and converted; so are entries in double_double,
 /// matrices that an analysis needs, and those for which matrix.conversion asks for a way of converting. What matrix_free takes
 /// depends on the problem alone: where blocks or pieces are too small for the faster routes every cell is a lattice. Errors:
-/// InputError where matrix_free is given and the problem does not allow it.
+/// InputError where matrix_free is given and the problem does not allow it, and those of require_preconditioner_for.
 [[nodiscard]] AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh,
                                          Division const& division);
 
@@ -82,6 +82,9 @@ struct AssemblyPlan {
 /// expressions line by line, which on the cpu backend takes less time than a point after the other. It alone knows full tensors,
 /// fields from files, other quadratures and curved cells of a higher order; and of boxes periodic boundaries.
 [[nodiscard]] bool asks_host_about(RunConfig const& config, assembly::MeshSummary const& mesh, AssemblyPlan const& plan);
+
+/// Throws InputError where the preconditioner that is asked for is not made on so many ranks.
+void require_preconditioner_for(RunConfig const& config, int ranks);
 
 /// Whether the preconditioner that is asked for is made from the entries of the matrix, which matrix_free has not.
 [[nodiscard]] bool solver_needs_entries(RunConfig const& config);

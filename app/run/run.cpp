@@ -253,6 +253,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& given, C
   // Meshes that are refined locally are the first rank's, which is then alone but for solves.
   Team& team = config.adaptive.is_asked() ? alone_team() : ranks;
   require_same_configuration(config, ranks);
+  ranks.together([&] { require_preconditioner_for(config, ranks.size()); });
   EarlierRun earlier = find_earlier_run(config, given, internal.own_folder, ranks);
   if (earlier.finished) {
     tell_finished(config, console);
