@@ -1234,15 +1234,26 @@ HostVector<double> Discretization::transferred_to(Discretization const& next, st
 
 HostVector<double> Discretization::lift_of(std::set<unsigned> const& boundaries) const {
   Space const& space = impl_->space;
-  HostVector<double> result, all;  // how many faces with a Dirichlet condition an unknown is on
+  // The faces with a Dirichlet condition that an unknown is on, by their area: nearly as fluxes are divided between boundaries.
+  HostVector<double> result, all;
   result.resize(space.n_dofs, 0.0);
   all.resize(space.n_dofs, 0.0);
   std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
   auto const add_face = [&](std::int32_t cell, int face, unsigned id) {
     space.dofs(cell, dofs.data());
+    auto const corner = space.face_vertices(cell, face);
+    Point3 const a = space.point(corner[0]), b = space.point(corner[1]), c = space.point(corner[2]), d = space.point(corner[3]);
+    double area = 0;  // of a parallelogram; of the others nearly so
+    for (std::size_t i = 0; i < 3; ++i) {
+      std::size_t const j = (i + 1) % 3, k = (i + 2) % 3;
+      double const part = std::max({std::abs((b[j] - a[j]) * (c[k] - a[k]) - (b[k] - a[k]) * (c[j] - a[j])),
+                                    std::abs((b[j] - a[j]) * (d[k] - a[k]) - (b[k] - a[k]) * (d[j] - a[j]))});
+      area += part * part;
+    }
+    area = std::sqrt(area);
     auto const add = [&](std::int32_t unknown) {
-      all[unknown] += 1;
-      result[unknown] += boundaries.contains(id) ? 1 : 0;
+      all[unknown] += area;
+      result[unknown] += boundaries.contains(id) ? area : 0;
     };
     for (int const node : impl_->element.face_nodes(face))
       add(dofs[static_cast<std::size_t>(node)]);

@@ -178,7 +178,10 @@ private:
           refuse_target(
               "the error of what flows through a surface inside the mesh is known where it has a condition; take that of a "
               "boundary, or none");
-        depends = depends || inside == assembly::BoundaryType::dirichlet;
+        if (inside == assembly::BoundaryType::dirichlet) {
+          result.load.flux[id] += factor;
+          depends = true;
+        }
       }
       if (!mesh_.summary().boundary_ids.contains(id))
         continue;
@@ -187,6 +190,8 @@ private:
         refuse_target("the error of what flows through periodic boundaries is not known; take energy, or none");
       if (type == assembly::BoundaryType::robin)
         result.load.robin[id] += factor;
+      if (type == assembly::BoundaryType::dirichlet)
+        result.load.flux[id] += factor;
       depends = depends || type != assembly::BoundaryType::neumann;
     }
     HostVector<double> const lift = mesh_.lift_of(ids);

@@ -509,6 +509,8 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
     std::vector<double> a, scaled, r, r_dual, lost, on_face;
     std::vector<double> given;                              // the error where u is prescribed; NaN: not prescribed
     std::array<std::vector<double>, 3> flux, flux_of_dual;  // det J J^-1 k grad at the points
+    std::vector<std::pair<int, double>> held;               // faces where u is given, and how much of their flux the target has
+    std::vector<double> error;                              // by bubbles
     std::vector<EstimateCell::Place> places;
     std::vector<Tensor> k;
   };
@@ -522,6 +524,41 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
       for (auto& component : *list)
         component.resize(static_cast<std::size_t>(n_points));
     return state;
+  };
+  // What the error changes of the part of a flux that its lift leaves out: the flux through a boundary has the weight 1 up to the
+  // edge where it meets another one with given u, and the lift has a mean of both there. So int k de/dn times the difference is
+  // missing, which is of the order p + 1. Adds that of a cell.
+  auto const at_edges = [&](State& state) {
+    EstimateCell const& cell = state.cell;
+    double sum = 0;
+    for (auto const& [face, factor] : state.held) {
+      double largest = 0;
+      for (int const node : element.face_nodes(face))
+        largest = std::max(largest, std::abs(factor + dual[static_cast<std::size_t>(cell.dofs[static_cast<std::size_t>(node)])]));
+      constexpr double rounding = 1e-12;
+      if (!(largest > rounding * std::max(std::abs(factor), 1e-300)))
+        continue;
+      if (state.error.empty()) {  // L^-T of what is solved forward; given ones are known
+        state.error.resize(m);
+        for (std::size_t i = 0; i < m; ++i)
+          state.error[i] = state.r[i] - state.lost[i];
+        SmallSolver::backward(state.a, m, state.error);
+        for (std::size_t i = 0; i < m; ++i)
+          state.error[i] += std::isnan(state.given[i]) ? 0 : state.given[i];
+      }
+      BubblesAt const& here = tables.face(face, whole_face);
+      for (std::int64_t q = 0; q < n_face_points; ++q) {
+        int const at = static_cast<int>(q);
+        auto const place = cell.place(here, at);
+        Point3 g{};
+        for (std::size_t d = 0; d < 3; ++d)
+          for (std::size_t i = 0; i < m; ++i)
+            g[d] += here.bubble.gradients[(3 * static_cast<std::size_t>(q) + d) * m + i] * state.error[i];
+        sum -= tables.rule.face_weights[static_cast<std::size_t>(q)] * (factor + cell.value(here, at, dual)) *
+               dot_product(EstimateCell::normal(place, face), cell.k_on_surface(place.x) * EstimateCell::real(place, g));
+      }
+    }
+    return sum;
   };
   // det (l + div k grad v) at point q, from the flux at all points.
   auto const strong = [&](std::array<std::vector<double>, 3> const& flux, int q) {
@@ -565,6 +602,12 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
       std::fill(state.r_dual.begin(), state.r_dual.end(), 0.0);
       std::fill(state.a.begin(), state.a.end(), 0.0);
       state.given.assign(m, std::numeric_limits<double>::quiet_NaN());
+      state.held.clear();
+      state.error.clear();
+      auto const hold = [&](int face, unsigned boundary) {
+        if (!of_dual.flux.empty())
+          state.held.emplace_back(face, of_dual.times_flux(boundary));
+      };
       bool const has_one_matrix = cell.is_affine() && cell.has_constant_k();  // from those of the reference cell
       auto const add = [&](std::vector<double>& r, PointTables const& bubble, int q, double value) {
         double const* const row = bubble.values.data() + static_cast<std::size_t>(q) * m;
@@ -633,6 +676,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
             error_of_data += of_data->of_face(cell, own, *condition, 0, u, dual);
           if (!condition->is_natural()) {
             set_given(own, *condition);
+            hold(own, static_cast<unsigned>(surfaces[static_cast<std::size_t>(face)]));
             continue;
           }
         }
@@ -658,6 +702,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
                                                   dual, of_dual, on_boundary);
         if (condition.type == BoundaryType::dirichlet) {
           set_given(face.face, condition);
+          hold(face.face, face.boundary_id);
           continue;
         }
         if (!condition.is_natural())
@@ -722,6 +767,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
         if (estimator == Estimator::local_problems)
           square = std::max(solved, 0.0);
         if (has_dual) {
+          error_of_data += at_edges(state);
           SmallSolver::forward(state.a, m, state.r_dual);
           result.signed_[c] = ordered_product(state.r, state.r_dual) + error_of_data;
           result.weights[c] =

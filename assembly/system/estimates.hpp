@@ -49,15 +49,20 @@ struct LoadOfEstimate {
   std::map<unsigned, OfPart> in_material{}, on_boundary{};
   std::map<unsigned, double> robin{};                     ///< times alpha of a boundary with a Robin condition enters there
   std::vector<std::pair<LocatedPoint, double>> points{};  ///< what enters there
+  /// Times what flows out through a boundary, or into a surface inside the mesh, where u is given: the target has that, and the
+  /// lift of the dual problem is less such a factor there. Where two of these boundaries meet it is a mean of both.
+  std::map<unsigned, double> flux{};
 
   /// Of a material, or a boundary; nothing where it is not listed.
   [[nodiscard]] static OfPart in(std::map<unsigned, OfPart> const& parts, unsigned id) {
     auto const found = parts.find(id);
     return found == parts.end() ? OfPart{} : found->second;
   }
-  [[nodiscard]] double times_alpha(unsigned boundary) const {
-    auto const found = robin.find(boundary);
-    return found == robin.end() ? 0 : found->second;
+  [[nodiscard]] double times_alpha(unsigned boundary) const { return factor(robin, boundary); }
+  [[nodiscard]] double times_flux(unsigned boundary) const { return factor(flux, boundary); }
+  [[nodiscard]] static double factor(std::map<unsigned, double> const& of, unsigned boundary) {
+    auto const found = of.find(boundary);
+    return found == of.end() ? 0 : found->second;
   }
 };
 
