@@ -131,12 +131,13 @@ EffectiveBounds effective_bounds(std::vector<EffectivePhase> const& phases) {
 }
 
 double EffectiveTensor::difference() const {
-  // Along a direction in which nothing conducts there is rounding alone.
-  constexpr double rounding = 1e-12;
-  double const least = may_vanish ? rounding * largest_entry(by_flux) : 0;
+  double const largest_of_all = largest_entry(by_flux);
   std::array<double, 3> size{};
-  for (std::size_t i = 0; i < 3; ++i)
-    size[i] = std::max({std::abs(by_flux[i][i]), std::isnan(by_energy[i][i]) ? 0 : std::abs(by_energy[i][i]), least});
+  for (std::size_t i = 0; i < 3; ++i) {
+    size[i] = std::max(std::abs(by_flux[i][i]), std::isnan(by_energy[i][i]) ? 0 : std::abs(by_energy[i][i]));
+    if (may_vanish && size[i] <= rounding * largest_of_all)
+      size[i] = largest_of_all;
+  }
   double largest = 0;
   for (std::size_t i = 0; i < 3; ++i)
     for (std::size_t j = 0; j < 3; ++j)

@@ -65,7 +65,8 @@ struct EffectiveTensor {
   static constexpr Tensor3 unknown_tensor{{{unknown, unknown, unknown}, {unknown, unknown, unknown}, {unknown, unknown, unknown}}};
   Tensor3 by_flux = unknown_tensor, by_energy = unknown_tensor;
 
-  bool may_vanish = false;  ///< there is void: along some directions nothing may conduct
+  bool may_vanish = false;                   ///< there is void: along some directions nothing may conduct
+  static constexpr double rounding = 1e-12;  ///< what is left of a direction along which nothing conducts, beside others
 
   /// The largest difference between the two, of entry (i, j) relative to the root of the diagonal's entries i and j: that of a
   /// direction counts, however much better another one conducts.

@@ -105,7 +105,11 @@ public:
     set_fractions(result, parts_.quantities.volumes, volume_);
     EffectiveSpec const& spec = parts_.config.effective;
     add_solve(spec.has_periodic(), first_, record.status, record.result, record.residual_true);
-    bool const has_void = std::ranges::any_of(result.phases, [](EffectivePhase const& phase) { return phase.k == 0.0; });
+    bool has_void = false;
+    for (EffectivePhase const& phase : result.phases) {
+      has_void = has_void || phase.k == 0.0;
+      largest_k_ = std::max(largest_k_, phase.k.value_or(0));
+    }
     if (spec.has_periodic()) {
       result.periodic.emplace().may_vanish = has_void;
       solve_periodic(*result.periodic);
@@ -259,7 +263,8 @@ private:
     std::size_t const j = index_of(direction);
     double const flux = tensor.by_flux[j][j], energy = tensor.by_energy[j][j], size = std::max(std::abs(flux), std::abs(energy)),
                  tolerance = solver.log().record.solver.tolerance;
-    if (solver.log().record.status != SolverStatus::converged || !std::isfinite(size) ||
+    bool const conducts = !tensor.may_vanish || size > EffectiveTensor::rounding * largest_k_;
+    if (solver.log().record.status != SolverStatus::converged || !std::isfinite(size) || !conducts ||
         std::abs(flux - energy) <= let_through(tolerance) * size)
       return false;
     auto const residual = [&] { return system.residual(u); };
@@ -375,7 +380,7 @@ private:
 
   EffectiveParts const& parts_;
   Direction first_;
-  double volume_ = 0;
+  double volume_ = 0, largest_k_ = 0;
   std::vector<EffectiveSolve> solves_;
 };
 

@@ -349,7 +349,7 @@ Field System::coordinate(std::size_t direction, double origin) const {
 Field System::forces_in_void_box(FieldPair const& u) const {
   Context& context = context_();
   auto const& kernels = kernels_for<RimKernels<double>>(context);
-  if (!box_residual_) {
+  if (!void_box_residual_) {
     std::vector<std::pair<std::int64_t, double>> loads;
     if (auto const& of_points = mesh_.around->point_loads().loads; !of_points.empty()) {
       HostVector<std::int32_t> nodes(static_cast<std::size_t>(void_box_nodes_.size()));
@@ -357,7 +357,7 @@ Field System::forces_in_void_box(FieldPair const& u) const {
       for (auto const& load : of_points)
         loads.emplace_back(nodes[static_cast<std::size_t>(load.unknown)], load.value);
     }
-    box_residual_ = std::make_unique<BoxResidual>(context, *void_box_, loads);
+    void_box_residual_ = std::make_unique<BoxResidual>(context, *void_box_, loads);
   }
   std::int64_t n_of_box = 1;
   for (std::int64_t const cells : void_box_->cells)
@@ -372,7 +372,7 @@ Field System::forces_in_void_box(FieldPair const& u) const {
   };
   Array<double> const high = in_box(u.high), low = in_box(u.low);
   Array<double> of_box(context, n_of_box), r(context, void_box_nodes_.size());
-  (*box_residual_)(high.data(), u.low.empty() ? nullptr : low.data(), of_box.data());
+  (*void_box_residual_)(high.data(), u.low.empty() ? nullptr : low.data(), of_box.data());
   kernels.pack(context, void_box_nodes_.size(), void_box_nodes_.data(), of_box.data(), r.data());
   return Field(std::move(r));
 }

@@ -168,6 +168,7 @@ private:
   /// Of what void left of a box, where no Neumann values are given: the problem on the box, and the nodes of the unknowns in it.
   std::optional<BoxProblem> void_box_;
   Array<std::int32_t> void_box_nodes_;
+  mutable std::unique_ptr<BoxResidual> void_box_residual_;
   mutable std::unique_ptr<BoxResidual> box_residual_;  ///< made when it is asked for
   assembly::Constraints constraints_;                  ///< of unknowns around, of an assembly into CSR
   assembly::ListedValues given_;                       ///< of unknowns around, where ranks share lattices

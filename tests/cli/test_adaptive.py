@@ -57,6 +57,32 @@ def test_the_loop_ends_by_the_tolerance_and_the_estimate_is_near_the_error(poiss
     assert f"cycle {len(cycles)}" in done.stdout and "(estimated)" in done.stdout and "ended by tolerance" in done.stdout
 
 
+# Boundaries with given u that meet at an edge: the flux through one of them is of the order p + 1 there.
+MEETING = """
+problem:
+  mesh: {cells: [3, 3, 3], refinements: %d, adaptive: {target: "%s", tolerance: 1.0e-9, max_cycles: 1}}
+  element: {order: %d}
+  source: "(2*pi^2 - 0.25)*sin(pi*x + 0.3)*cos(pi*y + 0.2)*exp(z/2)"
+  boundary:
+    - {ids: [0, 3], type: dirichlet, value: "sin(pi*x + 0.3)*cos(pi*y + 0.2)*exp(z/2)"}
+    - {ids: 1, type: neumann, value: "pi*cos(pi*x + 0.3)*cos(pi*y + 0.2)*exp(z/2)"}
+    - {ids: 2, type: neumann, value: "pi*sin(pi*x + 0.3)*sin(pi*y + 0.2)*exp(z/2)"}
+    - {ids: 4, type: neumann, value: "-0.5*sin(pi*x + 0.3)*cos(pi*y + 0.2)*exp(z/2)"}
+    - {ids: 5, type: neumann, value: "0.5*sin(pi*x + 0.3)*cos(pi*y + 0.2)*exp(z/2)"}
+output: {picture: false, report: false, vtk: {enabled: false}, quantities: {half: "flux.0 / 2"}}
+"""
+
+
+@pytest.mark.parametrize("order, refinements, target", [(1, 2, "flux.0"), (2, 0, "flux.0"), (2, 1, "flux.0"), (2, 1, "half"), (3, 1, "flux.0")])
+def test_a_flux_whose_boundary_meets_another_one_with_given_u(poisson, order, refinements, target):
+    record, _ = run(poisson, MEETING % (refinements, target, order))
+    pi = math.pi
+    exact = -pi * math.cos(0.3) * (math.sin(pi + 0.2) - math.sin(0.2)) / pi * 2 * (math.exp(0.5) - 1) * -1
+    value = record["quantities"]["flux.0"]
+    error = abs(value - exact) * (0.5 if target == "half" else 1)
+    assert error < 0.02 and 0.5 < record["adaptive"]["cycles"][0]["estimate"] / error < 2
+
+
 JUMP = """
 problem:
   mesh: {cells: [8, 8, 8], adaptive: {tolerance: 0.001%, max_unknowns: 15e3, max_cycles: 15}}

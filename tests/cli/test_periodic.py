@@ -251,3 +251,14 @@ output: {{picture: false, report: false, vtk: {{enabled: false}}, probes: [{prob
     done = poisson("run", poisson.write(text.replace("{ids: [1, 2], type: periodic}, ", "")), "--output", "out", "--overwrite", "--quiet")
     assert "add {ids: [1, 2], type: periodic}" in done.stderr
     assert abs(poisson.record()["quantities"]["probe.a0"]) < 1e-6
+
+
+def test_direct_takes_a_periodic_box_in_one_piece(poisson):
+    text = ONE % (1, 1) + "\nsolver: {preconditioner: direct}\n"
+    one = run(poisson, text.replace("solver: {preconditioner: direct}", ""))
+    config = poisson.write(QUIET.replace("solver: {tolerance: 1.0e-12}\n", "") + text, "direct.yaml")
+    assert "direct takes the matrix in one piece" in poisson("check", config).stdout
+    poisson("run", config, "--output", "direct", "--quiet")
+    direct = poisson.record("direct")
+    assert direct["status"] == "converged" and direct["solver"]["preconditioner"] == "direct"
+    assert direct["quantities"]["energy"] == pytest.approx(one["quantities"]["energy"], rel=1e-9)
