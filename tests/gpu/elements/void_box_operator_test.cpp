@@ -7,6 +7,7 @@
 #include "tests/gpu/matrices.hpp"
 #include "tests/gpu/quad.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -206,14 +207,22 @@ TYPED_TEST(VoidBoxes, MultigridOfTheWholeBoxIsGoodForWhatIsLeft) {
       of_b += right[i] * right[i];
     }
     EXPECT_LE(std::sqrt(of_r / of_b), 2e-10);
-    // Several right-hand sides at once have the bits of one.
+    // Several right-hand sides at once have the bits of one on the host; on a device dots may be added in another order.
     std::vector<Array<double>> columns, xs(3), lows(3);
     for (unsigned const seed : {7U, 5U, 9U})
       columns.push_back(uploaded(*this->context, random_numbers<double>(a.n_rows(), seed)));
     auto const results = solve_block(a, columns, xs, lows, options);
     ASSERT_EQ(results.size(), 3U);
-    EXPECT_EQ(results[1].iterations, result.iterations);
-    EXPECT_EQ(downloaded(xs[1]), downloaded(x));
+    auto const at_once = downloaded(xs[1]), alone = downloaded(x);
+    if (this->context->backend() == Backend::cpu) {
+      EXPECT_EQ(results[1].iterations, result.iterations);
+      EXPECT_EQ(at_once, alone);
+    }
+    double largest = 0;
+    for (double const value : alone)
+      largest = std::max(largest, std::abs(value));
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      ASSERT_NEAR(at_once[i], alone[i], 1e-8 * largest) << i;
   }
 }
 
