@@ -170,8 +170,13 @@ AdaptiveRefinement::Estimate AdaptiveRefinement::of_target(Solved const& solved,
     result.of_cells.push_back(std::sqrt(found.squares[i]));
   }
   // Both are estimates: that they cancel would be chance.
-  double const of_shape = std::accumulate(found.of_shape.begin(), found.of_shape.end(), 0.0);
-  result.estimate = std::max(std::abs(sum), least_share * size) + std::abs(of_shape);
+  auto const total_of = [](HostVector<double> const& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); };
+  double const of_edges = total_of(found.of_edges), larger = std::max(std::abs(sum), std::abs(of_edges));
+  for (double const part : found.of_edges)
+    size += std::abs(part);
+  constexpr double least_of_larger = 0.5;
+  result.estimate =
+      std::max({std::abs(sum + of_edges), least_of_larger * larger, least_share * size}) + std::abs(total_of(found.of_shape));
   if (auto const exact = quantities.number(target + ".exact"))
     result.error = std::abs(result.value - *exact);
   return result;

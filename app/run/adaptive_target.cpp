@@ -196,7 +196,7 @@ private:
     }
     HostVector<double> const lift = mesh_.lift_of(ids);
     for (std::size_t i = 0; i < lift.size(); ++i)
-      result.lifted[i] -= factor * lift[i];
+      result.lifted[i] += factor * lift[i];
     return depends;
   }
 
@@ -273,6 +273,9 @@ void check_refinement(RunConfig const& config, assembly::MeshSummary const& mesh
   if (what == "flux")
     refuse_target("the mesh has no boundary '" + name + "'; it has: " + boundaries +
                   (mesh.inner_ids.empty() ? "" : "; and inside: " + list(mesh.inner_groups, mesh.inner_ids)));
+  if (!ids_of(name, mesh.inner_groups, mesh.inner_ids).empty())
+    refuse_target("'" + name + "' is a surface inside the mesh, and of such a one the error of flux." + name +
+                  " alone is known; take that, or the mean over a boundary or a material");
   refuse_target("the mesh has no boundary and no material '" + name + "'; it has the boundaries " + boundaries +
                 " and the materials " + list(mesh.material_groups, mesh.material_ids) + "; where both have one name or id write " +
                 what + ".boundary." + name + " or " + what + ".material." + name);

@@ -13,6 +13,7 @@
 #include "gpu/elements/box_system.hpp"
 #include "gpu/elements/lattice_operator.hpp"
 #include "gpu/elements/lattice_system.hpp"
+#include "gpu/elements/void_box_operator.hpp"
 #include "gpu/kernels/paged_field.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
@@ -282,6 +283,11 @@ FormatChoice format_of(RunConfig const& config, AssemblyPlan const& plan, Larges
     shape.stencil_faces = mesh.stencil_faces;
     shape.label_cells = plan.route == Route::box ? mesh.label_cells : 0;
   }
+  if (plan.route == Route::void_box) {
+    shape.n_cells = mesh.cells;
+    shape.order = 1;
+    shape.label_cells = mesh.void_box[0] * mesh.void_box[1] * mesh.void_box[2];
+  }
   for (std::int64_t* const count :
        {&shape.n_rows, &shape.nnz, &shape.n_lattices, &shape.n_cells, &shape.stencil_faces, &shape.label_cells})
     *count = part.share_of(*count);
@@ -297,6 +303,8 @@ FormatChoice format_of(RunConfig const& config, AssemblyPlan const& plan, Larges
     choice.format = *config.matrix.format;
   else if (plan.choice)
     choice.format = plan.choice->format;
+  else if (plan.route == Route::void_box)
+    choice.format = plan.format;
   return choice;
 }
 
@@ -548,10 +556,10 @@ ExpectedSystem system_of(RunConfig const& config, FormatChoice const& choice, La
   system.is_stencil = choice.format == Format::matrix_free && plan.route != Route::cells &&
                       (part.whole.mesh.stencil_faces > 0 || part.whole.mesh.label_cells > 0 || void_box);
   system.from_labels = system.is_stencil && (part.whole.mesh.label_cells > 0 || void_box);
-  if (void_box) {  // levels are those of the whole box
+  if (void_box) {
     auto const [nx, ny, nz] = nodes_of_void_box(part);
-    system.n_rows = nx * ny * nz;
-    system.bytes_per_product = 17 * system.n_rows;
+    system.void_box_nodes = nx * ny * nz;
+    system.bytes_per_product = VoidBoxOperator::bytes_per_product(system.void_box_nodes, part.rows);
   }
   system.has_stencil_levels = part.whole.mesh.stencil_faces > 0 &&
                               std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {

@@ -501,6 +501,9 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
     result.weights.resize(space.n_cells);
     if (!space.local.gaps.empty())
       result.of_shape.resize(space.n_cells, 0.0);
+    // With order 1 it is no larger than what the products of errors estimate, and less sure.
+    if (!of_dual.flux.empty() && space.order > 1)
+      result.of_edges.resize(space.n_cells, 0.0);
   }
 
   struct State {
@@ -534,7 +537,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
     for (auto const& [face, factor] : state.held) {
       double largest = 0;
       for (int const node : element.face_nodes(face))
-        largest = std::max(largest, std::abs(factor + dual[static_cast<std::size_t>(cell.dofs[static_cast<std::size_t>(node)])]));
+        largest = std::max(largest, std::abs(factor - dual[static_cast<std::size_t>(cell.dofs[static_cast<std::size_t>(node)])]));
       constexpr double rounding = 1e-12;
       if (!(largest > rounding * std::max(std::abs(factor), 1e-300)))
         continue;
@@ -554,7 +557,7 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
         for (std::size_t d = 0; d < 3; ++d)
           for (std::size_t i = 0; i < m; ++i)
             g[d] += here.bubble.gradients[(3 * static_cast<std::size_t>(q) + d) * m + i] * state.error[i];
-        sum -= tables.rule.face_weights[static_cast<std::size_t>(q)] * (factor + cell.value(here, at, dual)) *
+        sum -= tables.rule.face_weights[static_cast<std::size_t>(q)] * (factor - cell.value(here, at, dual)) *
                dot_product(EstimateCell::normal(place, face), cell.k_on_surface(place.x) * EstimateCell::real(place, g));
       }
     }
@@ -767,13 +770,15 @@ ErrorIndicators estimate_error(Space const& space, ReferenceElement const& eleme
         if (estimator == Estimator::local_problems)
           square = std::max(solved, 0.0);
         if (has_dual) {
-          error_of_data += at_edges(state);
+          if (!result.of_edges.empty())
+            result.of_edges[c] = at_edges(state);
           SmallSolver::forward(state.a, m, state.r_dual);
           result.signed_[c] = ordered_product(state.r, state.r_dual) + error_of_data;
           result.weights[c] =
               std::sqrt(std::max(solved, 0.0) * ordered_product(state.r_dual, state.r_dual)) + std::abs(error_of_data);
-          if (!result.of_shape.empty())
-            result.weights[c] += std::abs(result.of_shape[c]);
+          for (auto const* const apart : {&result.of_shape, &result.of_edges})
+            if (!apart->empty())
+              result.weights[c] += std::abs((*apart)[c]);
         }
       }
       result.squares[c] = square;

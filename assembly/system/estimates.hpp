@@ -49,8 +49,8 @@ struct LoadOfEstimate {
   std::map<unsigned, OfPart> in_material{}, on_boundary{};
   std::map<unsigned, double> robin{};                     ///< times alpha of a boundary with a Robin condition enters there
   std::vector<std::pair<LocatedPoint, double>> points{};  ///< what enters there
-  /// Times what flows out through a boundary, or into a surface inside the mesh, where u is given: the target has that, and the
-  /// lift of the dual problem is less such a factor there. Where two of these boundaries meet it is a mean of both.
+  /// Times what flows out through a boundary where u is given, or into such a surface inside the mesh, is in the target. The dual
+  /// solution is this factor there, and a mean of both where two of these boundaries meet.
   std::map<unsigned, double> flux{};
 
   /// Of a material, or a boundary; nothing where it is not listed.
@@ -72,8 +72,10 @@ struct ErrorIndicators {
   HostVector<double> signed_;     ///< of a target: its parts of J(u) - J(u_h); else empty
   HostVector<double> weights;     ///< of a target: what the error of each cell may change it by; else empty
   HostVector<double> of_shape{};  ///< of a target: its parts of what LocalCells::gaps tell; else empty
-  bool is_bound = false;          ///< whether the error is proven to be no larger, but for rounding
-  std::string why_no_bound;       ///< of Estimator::equilibrated where it is none
+  HostVector<double>
+      of_edges{};            ///< of a target with fluxes: its parts of what happens where boundaries with given u meet; else empty
+  bool is_bound = false;     ///< whether the error is proven to be no larger, but for rounding
+  std::string why_no_bound;  ///< of Estimator::equilibrated where it is none
 };
 
 }  // namespace poisson::assembly

@@ -17,7 +17,7 @@ namespace poisson {
 
 /// The matrix of trilinear elements on the cells of a box that are left where others are void, matrix-free: the labels of all cells
 /// and a table of k, in which void has 0. Rows are the nodes of what is left, in their order in the box. Products go by vectors of
-/// all nodes of the box, whose entries inside of what is void are 0: 24 bytes of such a node, and 36 of a row, in double.
+/// all nodes of the box, whose entries inside of what is void are 0: 17 bytes of such a node, and 40 of a row, in double.
 ///
 /// `stop` keeps the whole product from being made, but y is written all the same, with an earlier one.
 class VoidBoxOperator final : public Matrix {
@@ -44,9 +44,14 @@ public:
   double padding_ratio() const override { return 1; }
   std::int64_t n_rows() const override { return nodes_.size(); }
   std::int64_t n_columns() const override { return nodes_.size(); }
-  std::int64_t bytes_read(float) const override { return bytes(); }
-  std::int64_t bytes_read(double) const override { return bytes(); }
-  std::int64_t bytes_read(DoubleDouble) const override { return bytes(); }
+  std::int64_t bytes_read(float) const override { return bytes_beside_vectors(4); }
+  std::int64_t bytes_read(double) const override { return bytes_beside_vectors(8); }
+  std::int64_t bytes_read(DoubleDouble) const override { return bytes_beside_vectors(16); }
+  using Matrix::bytes_per_product;
+  /// Of a product in double, with labels of one byte.
+  [[nodiscard]] static std::int64_t bytes_per_product(std::int64_t box_nodes, std::int64_t rows) {
+    return 17 * box_nodes + 40 * rows;
+  }
 
   void product(float alpha, float const* x, float beta, float* y) const override;
   void product(double alpha, double const* x, double beta, double* y) const override;
@@ -66,6 +71,10 @@ protected:
   CsrMatrix host_csr() const override;
 
 private:
+  /// What a product moves besides x and y, with numbers of so many bytes.
+  [[nodiscard]] std::int64_t bytes_beside_vectors(std::int64_t number) const {
+    return box_->bytes() + 2 * number * n_of_box() + (8 + 2 * number) * n_rows();
+  }
   /// Vectors of all nodes of the box; x is 0 where no row is.
   template <class T>
   struct Vectors {

@@ -58,9 +58,9 @@ std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& tr
   bool const has_levels = traits.is_box || traits.has_lattice_levels || traits.lowered_from > 0;
   bool const general = traits.general && !has_levels;
   PreconditionerEstimate const plain{scale ? PreconditionerKind::jacobi : PreconditionerKind::none,
-                                     whole((general      ? std::sqrt(n)
-                                            : has_levels ? std::cbrt(n)
-                                                         : iterations_of_shape * std::cbrt(n)) *
+                                     whole((general                               ? std::sqrt(n)
+                                            : has_levels && traits.box_nodes == 0 ? std::cbrt(n)
+                                                                                  : iterations_of_shape * std::cbrt(n)) *
                                            traits.digits / 4),
                                      0,
                                      iteration + (scale ? 16 * n / tuning.bandwidth : 0),
@@ -69,8 +69,9 @@ std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& tr
   if (traits.is_box || traits.has_lattice_levels) {
     multigrid.refusal.clear();
     multigrid.iterations = whole((traits.is_box ? box_iterations : lattice_iterations) * traits.digits);
-    multigrid.setup_seconds = tuning.box_setup * n + tuning.steps_of_cycle;
-    multigrid.iteration_seconds = iteration + tuning.steps_of_cycle + tuning.box_cycle * n / tuning.bandwidth;
+    double const of_levels = traits.box_nodes > 0 ? static_cast<double>(traits.box_nodes) : n;
+    multigrid.setup_seconds = tuning.box_setup * of_levels + tuning.steps_of_cycle;
+    multigrid.iteration_seconds = iteration + tuning.steps_of_cycle + tuning.box_cycle * of_levels / tuning.bandwidth;
   } else if (traits.lowered_from > 0) {
     double const p = traits.lowered_from, vertices = n / (p * p * p),
                  products = p > 1 ? products_of_cycle + 2 * std::max(p - 2, 0.0) : 0;

@@ -17,12 +17,13 @@ struct SystemTraits {
   double digits = 12;                    ///< of the residual that are asked for
   double diagonal_span = 1;              ///< max |a_ii| / min |a_ii|; infinite where one is 0
   bool is_box = false;                   ///< multigrid has the box's own levels
-  bool has_lattice_levels = false;       ///< or those of lattices
-  int lowered_from = 0;                  ///< or it goes on from elements of this order to order 1 (OrderOne); 0: it does not
-  bool has_csr = false;                  ///< of a device: the matrix is in CSR, or has Matrix::as_csr
-  bool general = false;                  ///< SolverOptions::general
-  bool symmetric = true;                 ///< the method needs symmetry
-  std::string no_entries;                ///< why multigrid has no entries to be made from; empty where it has
+  std::int64_t box_nodes = 0;       ///< of what void left of a box: nodes of the box, of which multigrid has its levels; else 0
+  bool has_lattice_levels = false;  ///< or those of lattices
+  int lowered_from = 0;             ///< or it goes on from elements of this order to order 1 (OrderOne); 0: it does not
+  bool has_csr = false;             ///< of a device: the matrix is in CSR, or has Matrix::as_csr
+  bool general = false;             ///< SolverOptions::general
+  bool symmetric = true;            ///< the method needs symmetry
+  std::string no_entries;           ///< why multigrid has no entries to be made from; empty where it has
 };
 
 /// One that `automatic` considers.

@@ -1018,8 +1018,9 @@ private:
     traits.backend = context_.backend();
     traits.n_rows = sum_over(options.ranks, a_.n_rows());
     auto const* const matrix = dynamic_cast<Matrix const*>(&a_);
-    bool const is_void_box = dynamic_cast<VoidBoxOperator const*>(&a_) != nullptr;
-    traits.is_box = is_box(a_, options.box_nodes) || options.blocks != nullptr || is_void_box;
+    auto const* const void_box = dynamic_cast<VoidBoxOperator const*>(&a_);
+    traits.is_box = is_box(a_, options.box_nodes) || options.blocks != nullptr || void_box != nullptr;
+    traits.box_nodes = void_box != nullptr ? void_box->n_of_box() : 0;
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
     auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a_);
     bool const shared_lattices = of_rank != nullptr && has_levels(of_rank->lattices()),
@@ -1632,6 +1633,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     traits.digits = -std::log10(options.tolerance);
     traits.is_box =
         system.block_nodes > 0 || (options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil));
+    traits.box_nodes = system.void_box_nodes;
     traits.has_lattice_levels = lattice_levels;
     traits.lowered_from = std::max(order_one.order, system.nested_from);
     traits.has_csr = becomes_csr(system.format);
@@ -1733,8 +1735,10 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     // Levels of stencils have the diagonal and three vectors. From where cells are odd in number coarser levels are stored, and
     // made from diagonals that are there during the setup.
     auto nodes = options.box_nodes;
-    std::int64_t rows = n;
-    kept = 4 * number * n;
+    std::int64_t rows = system.void_box_nodes > 0 ? system.void_box_nodes : n;
+    kept = 4 * number * rows;
+    if (system.void_box_nodes > 0)  // r and z in the box; its matrix, on the host in half_cds with a copy for the smoother
+      kept += 16 * rows + (cpu ? (8 + number % 8) * 14 * rows : rows);
     while (system.has_stencil_levels && rows > options.multigrid.coarse_size && may_halve(nodes)) {
       rows = 1;
       for (std::int64_t& m : nodes)

@@ -223,6 +223,7 @@ struct ExpectedSystem {
   bool has_csr = false;                        ///< options.csr gives a matrix that there is, and makes none
   bool is_stencil = false;                     ///< matrix_free on a box, by a stencil or by labels of cells
   bool from_labels = false;                    ///< by labels
+  std::int64_t void_box_nodes = 0;             ///< of what void left of a box (VoidBoxOperator): nodes of the box; else 0
   std::int64_t rows_of_all = 0;                ///< on several ranks
   std::int64_t block_nodes = 0;                ///< of ranks that share a box of order 1: nodes_of_block
   std::array<std::int64_t, 3> nodes_of_all{};  ///< then the nodes of the box
