@@ -149,6 +149,7 @@ void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spe
   }
   memory.space += of_cells;
   if (is_box_with_void(spec.mesh)) {
+    memory.space += spec.order == 1 ? 4 * (counts.cells + n) : 0;  // PlacesInBox
     memory.making_mesh = memory.space + bytes_to_number(spec.mesh, spec.order);
     return;
   }

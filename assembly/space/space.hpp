@@ -164,7 +164,7 @@ public:
   std::optional<BoxGrid> box;
   std::array<std::int64_t, 3> box_nodes{};      ///< nodes of the box per direction
   bool sides_have_ids = true;                   ///< of a box: its side f has the boundary id f
-  std::shared_ptr<PlacesInBox const> in_box{};  ///< of a whole mesh that void left of a box; else null
+  std::shared_ptr<PlacesInBox const> in_box{};  ///< of a whole mesh that void left of a box, with order 1; else null
   std::set<unsigned> boundary_ids, material_ids;
   std::vector<BoundaryFace> boundary_faces;
   std::vector<InnerFace> inner_faces;
