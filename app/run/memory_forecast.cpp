@@ -725,7 +725,9 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   std::int64_t const outputs = Outputs(config, plan.division.ranks).bytes(sizes);
   std::int64_t const u = stays && has_formulas ? 0 : 8 * n;
   std::int64_t const u_of_outputs = !config.analysis.empty() ? 8 * n : in_pages ? PagedField::bytes(n) : 8 * n;
-  std::int64_t const questions = bytes_of_questions(config, part, plan) + bytes_of_fluxes(config, part, plan);
+  // A device has the tables of these questions before fluxes are asked for; the host keeps them.
+  std::int64_t const tables = bytes_of_questions(config, part, plan), fluxes = bytes_of_fluxes(config, part, plan),
+                     questions = cpu ? tables + fluxes : std::max(tables, fluxes);
   add("verify", kept + u + std::max((stays ? 0 : vectors * 8 * n) + matrix.host_verify, questions));
   if (config.effective.has_periodic())  // of two more problems the coordinate and b; u of the first
     add("analysis", kept + solver.host + (cpu ? solver.column : 0) + 5 * 8 * n);
