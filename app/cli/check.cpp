@@ -3,6 +3,7 @@
 #include "app/config/problem.hpp"
 #include "app/io/console.hpp"
 #include "app/plan/format_choice.hpp"
+#include "app/results/quantities.hpp"
 #include "app/results/solution_fields.hpp"
 #include "app/run/adaptive_target.hpp"
 #include "app/run/memory_forecast.hpp"
@@ -40,6 +41,8 @@ CaseForecast forecast_of_case(RunConfig const& config, int ranks) {
   assembly::CheckedProblem const problem(spec);
   if (config.adaptive.is_asked())
     check_refinement(config, problem.mesh());
+  if (!config.problem.mesh.has_places())  // `boundaries` and `regions` give names later
+    check_quantities(config, problem.mesh());
   return {problem.mesh(), problem.notes(), forecast_memory(config, backend_of(config), problem, ranks)};
 }
 
@@ -204,6 +207,7 @@ void print_parts(RunConfig const& config, CaseForecast const& forecast, std::ost
   assembly::MeshSummary const& found = discretization.summary();
   if (config.adaptive.is_asked())
     check_refinement(config, found, true);
+  check_quantities(config, found);
   print("Boundaries", "faces", "area", parts.boundaries, found.boundary_groups);
   if (!parts.surfaces.empty())
     print("Surfaces inside the mesh", "faces", "area", parts.surfaces, found.inner_groups);

@@ -356,24 +356,29 @@ std::vector<std::string> check_requests(RunConfig const& config, PointSets const
       notes.push_back(set->kind + " '" + set->name + "': " + with_thousands(static_cast<std::int64_t>(outside)) + " of " +
                       with_thousands(static_cast<std::int64_t>(n)) + " points are outside the mesh");
   }
-  // The names are known now, the numbers are not.
-  if (!config.output.quantities.empty()) {
-    assembly::Quantities of_solution;
-    for (unsigned const id : mesh.boundary_ids)
-      of_solution.boundaries[id].area = of_solution.boundaries[id].flux = 1;
-    for (unsigned const id : mesh.inner_ids)
-      if (!mesh.boundary_ids.contains(id))
-        of_solution.surfaces[id].area = of_solution.surfaces[id].flux = 1;
-    for (unsigned const id : mesh.material_ids) {
-      of_solution.volumes[id] = 1;
-      of_solution.materials[id] = {};
-    }
-    std::optional<EffectiveResult> effective;
-    if (config.effective.is_asked())
-      effective = expected_effective(config, mesh);
-    static_cast<void>(quantity_table(config, mesh, of_solution, 1, std::vector<assembly::PointValues>(n_probes), effective));
-  }
+  check_quantities(config, mesh);
   return notes;
+}
+
+void check_quantities(RunConfig const& config, assembly::MeshSummary const& mesh) {
+  if (config.output.quantities.empty())
+    return;
+  // The names are known now, the numbers are not.
+  assembly::Quantities of_solution;
+  for (unsigned const id : mesh.boundary_ids)
+    of_solution.boundaries[id].area = of_solution.boundaries[id].flux = 1;
+  for (unsigned const id : mesh.inner_ids)
+    if (!mesh.boundary_ids.contains(id))
+      of_solution.surfaces[id].area = of_solution.surfaces[id].flux = 1;
+  for (unsigned const id : mesh.material_ids) {
+    of_solution.volumes[id] = 1;
+    of_solution.materials[id] = {};
+  }
+  std::optional<EffectiveResult> effective;
+  if (config.effective.is_asked())
+    effective = expected_effective(config, mesh);
+  std::vector<assembly::PointValues> const at_probes(config.output.probes.size());
+  static_cast<void>(quantity_table(config, mesh, of_solution, 1, at_probes, effective));
 }
 
 QuantityTable quantity_table(RunConfig const& config, assembly::MeshSummary const& mesh, assembly::Quantities const& of_solution,

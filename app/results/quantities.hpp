@@ -71,6 +71,9 @@ using PointSets = std::vector<PointSet const*>;
                                                       assembly::MeshSummary const& mesh, std::vector<bool> const& inside,
                                                       std::array<double, 3> const& nearest);
 
+/// Throws InputError for an expression of output.quantities that is wrong, or names what the mesh has not.
+void check_quantities(RunConfig const& config, assembly::MeshSummary const& mesh);
+
 /// All quantities of a finite solution, those of the user last. `at_points` begins with the solution at probes. `effective`: those
 /// of analysis.effective, where that is asked for.
 [[nodiscard]] NamedQuantities named_quantities(RunConfig const& config, assembly::MeshSummary const& mesh,

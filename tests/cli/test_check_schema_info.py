@@ -135,3 +135,19 @@ def test_version_and_help(poisson):
     assert poisson("--version").stdout.startswith("poisson ")
     assert "run CONFIG" in poisson("--help").stdout
     assert "--set" in poisson("run", "--help").stdout
+
+
+@pytest.mark.parametrize("mesh, quantity", [("{cells: [4, 4, 4]}", "mean.r"), ("{cells: [4, 4, 4]}", "flux.9"),
+                                            ("{cells: [4, 4, 4], regions: [{name: a, where: x < 0.5}]}", "mean.r")])
+def test_check_refuses_quantities_that_the_mesh_has_not(poisson, mesh, quantity):
+    text = """
+problem:
+  mesh: %s
+  source: "1"
+  boundary: [{ids: all, type: dirichlet, value: "0"}]
+output: {picture: false, quantities: {one: "2 * %s"}}
+"""
+    config = poisson.write(text % (mesh, quantity))
+    for command in ("check", "run"):
+        assert f"output.quantities.one: '{quantity}' is not known" in poisson(command, config, code=1).stderr
+    poisson("check", poisson.write(text % (mesh, "mean.a" if "regions" in mesh else "flux.1"), "right.yaml"))
