@@ -172,27 +172,28 @@ private:
   bool add_flux(std::set<unsigned> const& ids, double factor) {
     bool depends = false;
     for (unsigned const id : ids) {
+      bool const on_boundary = mesh_.summary().boundary_ids.contains(id);
+      bool given = false;  // u, inside or on the boundary; an id may be of both
       if (mesh_.summary().inner_ids.contains(id)) {
         auto const inside = mesh_.condition_inside(id);
-        if (!inside && !mesh_.summary().boundary_ids.contains(id))
+        if (!inside && !on_boundary)
           refuse_target(
               "the error of what flows through a surface inside the mesh is known where it has a condition; take that of a "
               "boundary, or none");
-        if (inside == assembly::BoundaryType::dirichlet) {
-          result.load.flux[id] += factor;
-          depends = true;
-        }
+        given = inside == assembly::BoundaryType::dirichlet;
       }
-      if (!mesh_.summary().boundary_ids.contains(id))
-        continue;
-      assembly::BoundaryType const type = mesh_.condition_on(id);
-      if (type == assembly::BoundaryType::periodic)
-        refuse_target("the error of what flows through periodic boundaries is not known; take energy, or none");
-      if (type == assembly::BoundaryType::robin)
-        result.load.robin[id] += factor;
-      if (type == assembly::BoundaryType::dirichlet)
+      if (on_boundary) {
+        assembly::BoundaryType const type = mesh_.condition_on(id);
+        if (type == assembly::BoundaryType::periodic)
+          refuse_target("the error of what flows through periodic boundaries is not known; take energy, or none");
+        if (type == assembly::BoundaryType::robin)
+          result.load.robin[id] += factor;
+        given = given || type == assembly::BoundaryType::dirichlet;
+        depends = depends || type != assembly::BoundaryType::neumann;
+      }
+      if (given)
         result.load.flux[id] += factor;
-      depends = depends || type != assembly::BoundaryType::neumann;
+      depends = depends || given;
     }
     HostVector<double> const lift = mesh_.lift_of(ids);
     for (std::size_t i = 0; i < lift.size(); ++i)

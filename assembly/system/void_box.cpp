@@ -18,22 +18,17 @@ namespace {
 
 constexpr unsigned n_sides = 6;
 
-/// The cells in `count` planes of cells of the box from `first` on, by their numbers in the space.
-std::pair<std::int64_t, std::int64_t> cells_in_planes(PlacesInBox const& places, std::int64_t first, std::int64_t count) {
-  std::int64_t const of_plane = places.box.cells[0] * places.box.cells[1];
-  auto const begin = places.cells.begin();
-  return {std::lower_bound(begin, places.cells.end(), first * of_plane) - begin,
-          std::lower_bound(begin, places.cells.end(), (first + count) * of_plane) - begin};
-}
-
-/// Calls action(cell, number in these planes) for the cells of the space in some planes of the box, by threads.
+/// Calls action(state, cell, its number in these planes) for the cells of the space in `count` planes of cells of the box from
+/// `first` on, by threads.
 template <class MakeState, class Action>
 void for_cells_in_planes(PlacesInBox const& places, std::int64_t first, std::int64_t count, MakeState const& make_state,
                          Action const& action) {
   std::int64_t const of_plane = places.box.cells[0] * places.box.cells[1];
-  auto const range = cells_in_planes(places, first, count);
+  auto const cells_before = [&](std::int64_t plane) {
+    return std::ranges::lower_bound(places.cells, plane * of_plane) - places.cells.begin();
+  };
   constexpr std::int64_t at_once = 4096;
-  std::int64_t const n = range.second - range.first, before = range.first;
+  std::int64_t const before = cells_before(first), n = cells_before(first + count) - before;
   parallel_for(n_parts(n, at_once), make_state, [&](auto& state, std::int64_t i) {
     auto const [begin, end] = part(n, at_once, i);
     for (std::int64_t cell = before + begin; cell < before + end; ++cell)

@@ -20,32 +20,29 @@ namespace {
 /// the smallest k. Levels in single precision take jumps of 1e6.
 constexpr double share_of_largest = 1e-6, share_of_smallest = 1e-3;
 
-template <class T>
-void spread_by(Context& context, Array<std::int32_t> const& nodes, ConstPointer<T> of_rows, Pointer<T> of_box) {
-  auto const put = [&](auto const* from, auto* to) {
-    using V = std::remove_pointer_t<decltype(to)>;
-    kernels_for<RimKernels<V>>(context).put(context, nodes.size(), nodes.data(), from, to);
-  };
+/// Calls copy(from, to) for vectors of T: for the high and the low parts of DoubleDouble.
+template <class T, class Copy>
+void for_parts(ConstPointer<T> from, Pointer<T> to, Copy const& copy) {
   if constexpr (std::is_same_v<T, DoubleDouble>) {
-    put(of_rows.hi, of_box.hi);
-    put(of_rows.lo, of_box.lo);
+    copy(from.hi, to.hi);
+    copy(from.lo, to.lo);
   } else {
-    put(of_rows, of_box);
+    copy(from, to);
   }
 }
 
 template <class T>
+void spread_by(Context& context, Array<std::int32_t> const& nodes, ConstPointer<T> of_rows, Pointer<T> of_box) {
+  for_parts<T>(of_rows, of_box, [&]<class V>(V const* from, V* to) {
+    kernels_for<RimKernels<V>>(context).put(context, nodes.size(), nodes.data(), from, to);
+  });
+}
+
+template <class T>
 void gather_by(Context& context, Array<std::int32_t> const& nodes, ConstPointer<T> of_box, Pointer<T> of_rows) {
-  auto const pack = [&](auto const* from, auto* to) {
-    using V = std::remove_pointer_t<decltype(to)>;
+  for_parts<T>(of_box, of_rows, [&]<class V>(V const* from, V* to) {
     kernels_for<RimKernels<V>>(context).pack(context, nodes.size(), nodes.data(), from, to);
-  };
-  if constexpr (std::is_same_v<T, DoubleDouble>) {
-    pack(of_box.hi, of_rows.hi);
-    pack(of_box.lo, of_rows.lo);
-  } else {
-    pack(of_box, of_rows);
-  }
+  });
 }
 
 Array<double> zeros(Context& context, std::int64_t n) {
