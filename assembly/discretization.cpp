@@ -179,7 +179,7 @@ bool differs(std::map<unsigned, std::size_t> const& entry_of) {
 
 /// Whether k and f of a box are evaluated here for gpu/elements, since they differ by material or use functions of a place.
 bool has_coefficient_on_host(ProblemData const& data) {
-  return differs(data.coefficient_of) || !data.diagonal_code();
+  return differs(data.coefficient_of) || !data.coefficient_code();
 }
 bool has_source_on_host(ProblemData const& data) {
   return differs(data.source_of) ||
@@ -206,7 +206,6 @@ bool is_for_box_elements(ProblemData const& data, std::array<std::int64_t, 3> co
                      [&](BoundaryData const& condition) {
                        return condition.type != BoundaryType::periodic || wraps_around(condition, cells);
                      }) &&
-         std::all_of(data.coefficients.begin(), data.coefficients.end(), [](Coefficient const& k) { return k.is_diagonal(); }) &&
          std::all_of(data.boundary.begin(), data.boundary.end(),
                      [](BoundaryData const& condition) { return condition.value.is_code() && condition.alpha.is_code(); });
 }
@@ -242,7 +241,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     mesh.lexicographic = false;
     mesh.n_diagonals = 0;
   } else if (!mesh.only_csr && counts.box && counts.box->has_equal_cells() && spec.order == 1 && data.constant_coefficient() &&
-             spec.mesh.boundaries.empty() && !has_coefficient_on_host(data)) {
+             data.diagonal_code() && spec.mesh.boundaries.empty() && !has_coefficient_on_host(data)) {
     std::int64_t inner = 1;
     for (std::int64_t const cells : counts.box->cells)
       inner *= cells - 1;
@@ -269,8 +268,9 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   estimate.varying_fields = data.constant_source() && !f_on_host ? 0 : graded ? 2 : 1;
   for (std::size_t c = 0; c < static_cast<std::size_t>(data.coefficient_components()); ++c)
     estimate.varying_fields +=
-        k_on_host || std::any_of(data.coefficients.begin(), data.coefficients.end(),
-                                 [&](Coefficient const& k) { return c < k.components.size() && !k.components[c].is_constant(); });
+        k_on_host || std::any_of(data.coefficients.begin(), data.coefficients.end(), [&](Coefficient const& k) {
+          return k.frame ? !k.is_constant() : c < k.components.size() && !k.components[c].is_constant();
+        });
 
   auto& memory = estimate.memory;
   std::int64_t const p = spec.order, local = (p + 1) * (p + 1) * (p + 1), n = mesh.dofs;
@@ -291,7 +291,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     estimate.layout.all_on_rim = true;
     if (!spec.mesh.shared && !spec.mesh.part && n <= std::numeric_limits<std::int32_t>::max())
       estimate.layout = layout_of_box(counts.box->cells, static_cast<std::int32_t>(p));
-    bool const one_stencil = mesh.box_for_elements && estimate.constant_k && !k_on_host && !graded;
+    bool const one_stencil = mesh.box_for_elements && estimate.constant_k && data.diagonal_code() && !k_on_host && !graded;
     estimate.lattices_for_elements = spec.order > 1 || (free && !one_stencil);
   } else {
     std::int64_t const code = is_box_with_void(spec.mesh) ? 0 : dealii_code;
@@ -823,22 +823,19 @@ std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
   unsigned const material = *space.material_ids.begin();
   BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, data.source(material).code(), {}};
   problem.coordinates = space.box->coordinates;
-  for (Function const& component : data.coefficient(material).components)
-    problem.coefficient.push_back(component.code());
-  if (has_coefficient_on_host(data)) {
-    problem.coefficient.resize(static_cast<std::size_t>(data.coefficient_components()), problem.coefficient.front());
+  if (has_coefficient_on_host(data)) {  // the code does not count
+    problem.coefficient.assign(static_cast<std::size_t>(data.coefficient_components()), {Instruction(Op::constant, 1)});
     problem.coefficient_on_host = values_in_planes(space, data, [](ProblemData const& of, Point3 const& x, unsigned id, int c) {
-      return of.coefficient(id)(x, id).entries[c];  // throws where it is not admissible
+      return of.coefficient(id).entry(x, id, static_cast<std::size_t>(c));  // throws where it is not admissible
     });
+  } else {
+    problem.coefficient = data.coefficient(material).codes();
   }
   if ((space.material_ids.size() > 1 || has_coefficient_on_host(data)) && space.material_ids.size() <= BoxProblem::most_materials &&
-      data.diagonal_code()) {
+      data.coefficient_code()) {
     BoxProblem::Materials& materials = problem.materials.emplace();
-    for (unsigned const id : space.material_ids) {
-      materials.coefficients.emplace_back();
-      for (Function const& component : data.coefficient(id).components)
-        materials.coefficients.back().push_back(component.code());
-    }
+    for (unsigned const id : space.material_ids)
+      materials.coefficients.push_back(data.coefficient(id).codes());
     std::vector<unsigned> const ids(space.material_ids.begin(), space.material_ids.end());
     // A table of the lowest ids: in an image materials change so often that to ask whether they do takes longer.
     std::vector<std::uint8_t> number_of(std::min(std::size_t{ids.back()} + 1, std::size_t{65536}));
@@ -886,7 +883,7 @@ VoidBoxProblem Discretization::void_box_problem() const {
 }
 
 LatticeProblem Discretization::lattice_problem() const {
-  assert(impl_->data.diagonal_code() && impl_->data.one_source() && !impl_->data.has_periodic_boundaries() &&
+  assert(impl_->data.coefficient_code() && impl_->data.one_source() && !impl_->data.has_periodic_boundaries() &&
          impl_->data.inner_of.empty());
   auto problem = assembly::lattice_problem(impl_->space, impl_->element, impl_->data);
   problem.couplings = impl_->couplings;
@@ -895,23 +892,23 @@ LatticeProblem Discretization::lattice_problem() const {
 }
 
 LatticeGeometry Discretization::lattice_geometry() const {
-  assert(impl_->data.diagonal_code());
+  assert(impl_->data.coefficient_code());
   return assembly::lattice_geometry(impl_->space, impl_->data);
 }
 
 LatticeGeometry Discretization::lattice_geometry(Discretization const& around, std::span<std::int32_t const> in_around) const {
-  assert(impl_->data.diagonal_code());
+  assert(impl_->data.coefficient_code());
   return assembly::lattice_geometry(impl_->space, around.impl_->space, in_around, impl_->data);
 }
 
 LatticeProblem Discretization::lattice_problem_of_pieces() const {
-  assert(impl_->data.diagonal_code() && impl_->data.one_source() && impl_->of_whole);
+  assert(impl_->data.coefficient_code() && impl_->data.one_source() && impl_->of_whole);
   return assembly::lattice_problem_of_pieces(impl_->space, impl_->element, impl_->data, impl_->of_whole->all());
 }
 
 LatticeProblem Discretization::lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet,
                                                bool with_source) const {
-  assert(impl_->data.diagonal_code() && (impl_->data.one_source() || !with_source) && !impl_->data.has_periodic_boundaries());
+  assert(impl_->data.coefficient_code() && (impl_->data.one_source() || !with_source) && !impl_->data.has_periodic_boundaries());
   return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, number, dirichlet, with_source);
 }
 

@@ -107,8 +107,6 @@ std::vector<Obstacle> obstacles_of(RunConfig const& config, MeshSummary const& m
            unless_stencil("matrix_free has one source for the whole mesh, and problem.source differs by material")},
           {!config.fields.empty(), lattices, "problem.fields come from files",
            unless_stencil("matrix_free takes expressions in x, y and z, and no fields from files (problem.fields)")},
-          {problem.has_full_tensor(), lattices, "the coefficient is a full tensor",
-           "matrix_free takes one or three components of problem.coefficient, and this one is a full tensor" + other},
           {mesh.only_csr, lattices, "the elements have other Gauss points than order + 1 in each direction, or curved cells",
            "matrix_free has order + 1 Gauss points in each direction, and cells whose maps are not of a higher order "
            "than the elements; here there are " +
@@ -198,14 +196,15 @@ bool solver_needs_entries(RunConfig const& config) {
 
 bool asks_host_about(RunConfig const& config, MeshSummary const& mesh, AssemblyPlan const& plan) {
   std::int64_t const p1 = config.problem.order + 1;
-  bool const box_without_tables = config.is_box() && p1 > 2 && plan.division.ranks == 1;
+  bool const box_without_tables = config.is_box() && plan.division.ranks == 1 && (p1 > 2 || config.problem.has_full_tensor());
   bool const too_many =
       !box_without_tables && mesh.cells > std::numeric_limits<std::int32_t>::max() / (p1 * p1 * p1);  // for indices of 32 bits
-  if (mesh.only_csr || config.adaptive.is_asked() || config.problem.has_full_tensor() || !config.fields.empty() || too_many)
+  if (mesh.only_csr || config.adaptive.is_asked() || !config.fields.empty() || too_many)
     return true;
-  // Cells of boxes of order 1 are many for the tables of lattices.
-  bool const has_tables = config.problem.order > 1 || plan.route == Route::cells;
-  return config.is_box() && (plan.backend == Backend::cpu || mesh.periodic || !has_tables);
+  // Cells of boxes of order 1 are many for the tables of lattices, which a rank that has the whole box does without.
+  bool const is_full = config.problem.has_full_tensor() && plan.division.ranks == 1;
+  bool const has_tables = config.problem.order > 1 || plan.route == Route::cells || is_full;
+  return config.is_box() && (mesh.periodic || !has_tables || (plan.backend == Backend::cpu && !is_full));
 }
 
 bool has_blocks(RunConfig const& config) {

@@ -262,12 +262,17 @@ LargestPart largest_part(RunConfig const& config, assembly::CheckedProblem const
   return part;
 }
 
-/// Numbers of k that matrix_free stores for a cell of a box without tables, in place of tensors.
+/// Numbers that matrix_free stores for a cell of a box without tables: of k, or where that is a full tensor of tensors at points.
 std::int64_t k_of_cell_of(RunConfig const& config, LargestPart const& part) {
+  std::int64_t const p1 = config.problem.order + 1;
+  if (config.problem.has_full_tensor())
+    return tensor_entries * p1 * p1 * p1;
   std::size_t components = 1;
   for (auto const& [material, text] : config.problem.coefficient)
     components = std::max(components, text.size());
-  std::int64_t const p1 = config.problem.order + 1, of_points = part.whole.constant_k ? 1 : p1 * p1 * p1;
+  for (auto const& [name, text] : config.problem.coefficient_of_name)
+    components = std::max(components, text.size());
+  std::int64_t const of_points = part.whole.constant_k ? 1 : p1 * p1 * p1;
   bool const is_one_number =
       part.whole.constant_k && config.problem.coefficient.size() <= 1 && config.problem.coefficient_of_name.empty();
   return is_one_number ? 0 : static_cast<std::int64_t>(components) * of_points;

@@ -310,7 +310,8 @@ std::unique_ptr<ElementSolution> System::element_solution() {
   if (mesh_.own == nullptr)
     return nullptr;
   if (mesh_.whole.box_for_elements && (!mesh_.whole.periodic || whole_box_ != nullptr))
-    if (BoxProblem const problem = problem_of_box(); problem.materials || mesh_.whole.material_ids.size() == 1)
+    if (BoxProblem const problem = problem_of_box();
+        problem.coefficient.size() < tensor_entries && (problem.materials || mesh_.whole.material_ids.size() == 1))
       return std::make_unique<BoxSolution>(context_(), problem);
   if (asks_host_about(config_, mesh_.whole, plan_))
     return nullptr;

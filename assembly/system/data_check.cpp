@@ -4,6 +4,7 @@
 #include "assembly/space/space.hpp"
 #include "assembly/system/problem_data.hpp"
 #include "gpu/core/expression_code.hpp"
+#include "gpu/core/tensor_entries.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -197,7 +198,7 @@ public:
       : space_(space),
         data_(data),
         points_(points),
-        values_(static_cast<std::size_t>(3 * points.m * points.m) * points.x[0].size()) {
+        values_(static_cast<std::size_t>(tensor_entries * points.m * points.m) * points.x[0].size()) {
     auto const add = [&](Function const& f, std::vector<LineEvaluator>& to) {
       to.emplace_back(f.code(), std::ssize(points.x[0]), points.x[0].data());
     };
@@ -256,7 +257,15 @@ private:
       auto const value = [&](std::size_t e, int q) {
         return of_cell[e * size + static_cast<std::size_t>(q / m) * line + static_cast<std::size_t>(q % m)];
       };
+      auto const tensor = [&](int q) {
+        Tensor k;
+        for (std::size_t e = 0; e < k.entries.size(); ++e)
+          k.entries[e] = value(e, q);
+        return k;
+      };
       bool const found_one = any_neighbors(m, 3, [&](int p, int q) {
+        if (components.size() == tensor_entries)
+          return coefficients_differ(tensor(p), tensor(q));
         for (std::size_t e = 0; e < components.size(); ++e)
           if (differ(value(e, p), value(e, q)) &&
               jumps(points_.point(c, cy, cz, p), points_.point(c, cy, cz, q), value(e, p), value(e, q)))
@@ -285,7 +294,7 @@ void check_cells(Space const& space, ReferenceElement const& element, ProblemDat
   std::int64_t const stride = std::max<std::int64_t>(1, n_parts(space.n_cells * map.n_points, most_points_looked_at));
   std::vector<CellJumps> parts(static_cast<std::size_t>(n_parts(space.n_cells, cells_of_a_part)));
   auto const is_code = [](Function const& f) { return f.is_code() || !f.can_jump(); };
-  if (space.box && data.diagonal_code() && std::all_of(data.sources.begin(), data.sources.end(), is_code)) {
+  if (space.box && data.coefficient_code() && std::all_of(data.sources.begin(), data.sources.end(), is_code)) {
     PointsOfBox const points(space, data, map, m);
     std::int64_t const rows = points.cells[1] * points.cells[2];
     std::int64_t const rows_of_a_part = std::max<std::int64_t>(1, cells_of_a_part / points.cells[0]);

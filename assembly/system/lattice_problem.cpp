@@ -97,17 +97,10 @@ HostVector<double> coordinates_for(LatticeLayout const& layout) {
   return HostVector<double>(static_cast<std::size_t>(3 * layout.n_lattices * m * m * m));
 }
 
-std::vector<ExpressionCode> codes_of(Coefficient const& coefficient) {
-  std::vector<ExpressionCode> codes;
-  for (Function const& component : coefficient.components)
-    codes.push_back(component.code());
-  return codes;
-}
-
 /// Coefficients of all materials, and the source, if any.
 void set_codes(LatticeProblem& problem, ProblemData const& data, unsigned material, bool with_source = true) {
   for (Coefficient const& coefficient : data.coefficients)
-    problem.coefficients.push_back(codes_of(coefficient));
+    problem.coefficients.push_back(coefficient.codes());
   problem.source = with_source ? data.source(material).code() : ExpressionCode{Instruction(Op::constant, 0)};
 }
 
@@ -222,7 +215,7 @@ LatticeGeometry geometry_of(Space const& space, LatticeLayout layout, ProblemDat
   result.point = [&space](std::int64_t unknown) { return space.point(unknown); };
   std::map<unsigned, std::int32_t> index;
   for (unsigned const material : space.material_ids) {
-    result.coefficients.push_back(codes_of(data.coefficient(material)));
+    result.coefficients.push_back(data.coefficient(material).codes());
     index.emplace(material, static_cast<std::int32_t>(index.size()));
   }
   for (std::int64_t lattice = 0; lattice < result.layout.n_lattices && index.size() > 1; ++lattice)

@@ -2,6 +2,7 @@
 
 #include "gpu/core/error.hpp"
 #include "gpu/core/nearest_name.hpp"
+#include "gpu/core/tensor_entries.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -201,8 +202,47 @@ Tensor Coefficient::seen_from(Point3 const& middle, Point3 const& x, unsigned ma
   return (*this)(inside, material);
 }
 
-bool Coefficient::is_diagonal_code() const {
-  return is_diagonal() && std::all_of(components.begin(), components.end(), [](auto const& c) { return c.is_code(); });
+bool Coefficient::is_code() const {
+  return std::all_of(components.begin(), components.end(), [](auto const& c) { return c.is_code(); });
+}
+
+std::vector<ExpressionCode> Coefficient::codes() const {
+  std::vector<ExpressionCode> result;
+  if (!frame) {
+    for (Function const& component : components)
+      result.push_back(component.code());
+    return result;
+  }
+  if (is_constant())
+    for (double const entry : (*this)({}, 0).entries)
+      result.push_back({Instruction(Op::constant, entry)});
+  // sum_e R_ie R_je k_e
+  for (int entry = 0; entry < tensor_entries && !is_constant(); ++entry) {
+    ExpressionCode sum;
+    for (std::size_t e = 0; e < 3; ++e) {
+      auto const first = static_cast<std::int64_t>(sum.size());
+      for (Instruction instruction : components[components.size() == 1 ? 0 : e].code()) {
+        if (instruction.op == Op::jump || instruction.op == Op::jump_if_zero)
+          instruction.target += first;
+        sum.push_back(instruction);
+      }
+      auto const row = static_cast<std::size_t>(tensor_row(entry)), column = static_cast<std::size_t>(tensor_column(entry));
+      sum.emplace_back(Op::constant, (*frame)[3 * row + e] * (*frame)[3 * column + e]);
+      sum.emplace_back(Op::multiply);
+      if (e > 0)
+        sum.emplace_back(Op::add);
+    }
+    result.push_back(std::move(sum));
+  }
+  return result;
+}
+
+double Coefficient::entry(Point3 const& x, unsigned material, std::size_t e) const {
+  if (e == 0 || frame)
+    return (*this)(x, material).entries[e];
+  if (e >= std::max<std::size_t>(components.size(), 3))
+    return 0;
+  return components[components.size() == 1 ? 0 : e](x);
 }
 
 bool Coefficient::is_constant() const {
@@ -211,19 +251,20 @@ bool Coefficient::is_constant() const {
 
 Tensor Coefficient::operator()(Point3 const& x, unsigned material) const {
   auto const place = [&] { return " at (x, y, z) = " + to_text(x) + " in material " + std::to_string(material); };
+  auto const checked = [&](Tensor const& k) {
+    std::array<double, tensor_entries> const& entries = k.entries;
+    if (!is_positive_definite({entries[0], entries[1], entries[2], entries[3], entries[4], entries[5]}))
+      throw InputError(key, "the coefficient's tensor has the eigenvalue " + to_text(k.smallest_eigenvalue(), 6) + place() +
+                                "; it must be positive definite everywhere, by more than rounding");
+    return k;
+  };
   if (components.size() == 6) {
     Tensor k;
     for (std::size_t e = 0; e < 6; ++e)
       if (!std::isfinite(k.entries[e] = components[e](x)))
         throw InputError(components[e].key(),
                          "the coefficient is " + to_text(k.entries[e]) + place() + "; it must be finite everywhere");
-    // A tensor is positive definite when its leading minors are positive.
-    double const second = k.xx() * k.yy() - k.xy() * k.xy();
-    double const third = k.zz() * second - k.xx() * k.yz() * k.yz() - k.yy() * k.xz() * k.xz() + 2 * k.xy() * k.xz() * k.yz();
-    if (!(k.xx() > 0 && second > 0 && third > 0))
-      throw InputError(key, "the coefficient's tensor has the eigenvalue " + to_text(k.smallest_eigenvalue(), 6) + place() +
-                                "; it must be positive definite everywhere");
-    return k;
+    return checked(k);
   }
   Point3 k{};
   for (std::size_t d = 0; d < 3; ++d) {
@@ -236,7 +277,7 @@ Tensor Coefficient::operator()(Point3 const& x, unsigned material) const {
       throw InputError(components[d].key(),
                        "the coefficient is " + to_text(k[d]) + place() + "; it must be positive and finite everywhere");
   }
-  return frame ? rotated(k, *frame) : Tensor::diagonal(k);
+  return frame ? checked(rotated(k, *frame)) : Tensor::diagonal(k);
 }
 
 ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final) : names_(spec.names()) {
@@ -313,6 +354,8 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     for (auto const& component : coefficient.components)
       if (component.is_constant() && !(component({}) > 0 && std::isfinite(component({}))))
         throw InputError(component.key(), "the coefficient is " + to_text(component({})) + "; it must be positive and finite");
+    if (coefficient.frame && coefficient.is_constant())
+      static_cast<void>(coefficient({}, 0));
     return coefficients.size() - 1;
   };
   for (auto const& [material, expressions] : spec.coefficient) {
@@ -457,6 +500,10 @@ void ProblemData::scale_source(double factor) {
   for (Function const& source : sources)
     scaled.emplace_back(to_text(factor) + " * (" + source.text() + ")", source.key(), names_);
   sources = std::move(scaled);
+}
+
+bool ProblemData::coefficient_code() const {
+  return std::all_of(coefficients.begin(), coefficients.end(), [](auto const& c) { return c.is_code(); });
 }
 
 bool ProblemData::diagonal_code() const {

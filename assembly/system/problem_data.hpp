@@ -46,12 +46,17 @@ struct Coefficient {
   std::string key;
   [[nodiscard]] bool is_constant() const;
   [[nodiscard]] bool is_diagonal() const { return components.size() < 6 && !frame; }
-  /// Whether the code of its components says it all: it is diagonal, and uses no fields.
-  [[nodiscard]] bool is_diagonal_code() const;
+  /// Whether code says it all: it uses no fields. is_diagonal_code: it is diagonal, too.
+  [[nodiscard]] bool is_code() const;
+  [[nodiscard]] bool is_diagonal_code() const { return is_diagonal() && is_code(); }
+  /// The code of one component, of three, or of the entries of a tensor (Tensor::entries). Precondition: is_code().
+  [[nodiscard]] std::vector<ExpressionCode> codes() const;
   /// Whether an expression of it can jump.
   [[nodiscard]] bool can_jump() const;
   /// The tensor at x. Throws InputError with point, value and material when it is not positive definite and finite.
   [[nodiscard]] Tensor operator()(Point3 const& x, unsigned material) const;
+  /// An entry of that tensor. Throws as that does where e is 0; others are not checked.
+  [[nodiscard]] double entry(Point3 const& x, unsigned material, std::size_t e) const;
   /// The tensor at a point x that may lie on the surface of a cell, seen from this cell, which has its middle at `middle`: k may
   /// jump from cell to cell, and at x itself an expression has the value of one side only. Throws InputError with point, value and
   /// material when it is not positive definite and finite.
@@ -93,7 +98,8 @@ struct ProblemData {
   [[nodiscard]] std::set<unsigned> conditioned_surfaces() const;
   [[nodiscard]] bool has_periodic_boundaries() const;
   [[nodiscard]] bool constant_coefficient() const;
-  /// Whether k is so in all materials (Coefficient::is_diagonal_code).
+  /// Whether k is so in all materials (Coefficient).
+  [[nodiscard]] bool coefficient_code() const;
   [[nodiscard]] bool diagonal_code() const;
   /// 1, 3, or 6 where some material has a full tensor.
   [[nodiscard]] int coefficient_components() const;

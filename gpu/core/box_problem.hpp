@@ -17,7 +17,7 @@ namespace poisson {
 struct BoxProblem {
   std::array<std::int64_t, 3> cells{};
   std::array<double, 3> origin{}, extent{};
-  std::vector<ExpressionCode> coefficient;  ///< k, or kx, ky, kz
+  std::vector<ExpressionCode> coefficient;  ///< k; kx, ky, kz; or the entries of a tensor (gpu/core/tensor_entries.hpp)
   ExpressionCode source;                    ///< f
 
   struct Face {
@@ -41,7 +41,7 @@ struct BoxProblem {
 
   /// What a solution is asked by, where cells differ by material and all k are code.
   struct Materials {
-    std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each
+    std::vector<std::vector<ExpressionCode>> coefficients;  ///< k of each, likewise
     /// Writes the numbers of the materials of the cells of `count` planes from `first` on, x fastest.
     std::function<void(std::int64_t first, std::int64_t count, std::uint8_t* numbers)> of_planes;
     bool has_void = false;  ///< the first material is not there: its k is 0

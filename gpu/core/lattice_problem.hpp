@@ -22,7 +22,7 @@ struct LatticeGeometry {
   HostVector<std::int32_t> numbers;
   /// Where the node of an unknown of the solution is, unless there are lines. Threads call it side by side.
   std::function<std::array<double, 3>(std::int64_t number)> point;
-  std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each material
+  std::vector<std::vector<ExpressionCode>> coefficients;  ///< k of each material, as in BoxProblem
   std::vector<std::int32_t> material;                     ///< of each lattice, an index of `coefficients`; may be empty for one
 };
 
@@ -37,7 +37,7 @@ struct LatticeProblem {
   /// Where `coordinates` are empty: makes those of `count` lattices from `first` on, in the same layout.
   std::function<HostVector<double>(std::int64_t first, std::int64_t count)> make_coordinates{};
   std::array<HostVector<double>, 3> lines{};  ///< of a box (LatticeLayout): the coordinates of its nodes in every direction
-  std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each material
+  std::vector<std::vector<ExpressionCode>> coefficients;  ///< k of each material, as in BoxProblem
   std::vector<std::int32_t> material;  ///< of each lattice, an index of `coefficients`; may be empty where there is one
   ExpressionCode source;               ///< f
 

@@ -65,6 +65,8 @@ bool has_constants_of_materials(BoxProblem const& problem) {
 
 double constant_of(BoxProblem const& problem, std::size_t id, std::size_t c) {
   std::vector<ExpressionCode> const& k = problem.materials->coefficients[id];
+  if (c >= std::max<std::size_t>(k.size(), 3))
+    return 0;
   return k[k.size() == 1 ? 0 : c].front().value;
 }
 

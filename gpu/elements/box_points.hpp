@@ -25,7 +25,7 @@ namespace poisson {
 
 /// Whether k is constant in each of several materials.
 [[nodiscard]] bool has_constants_of_materials(BoxProblem const& problem);
-/// That k of material `id`, component c of three.
+/// That k of material `id`, component c of three, or entry c of a tensor.
 [[nodiscard]] double constant_of(BoxProblem const& problem, std::size_t id, std::size_t c);
 
 /// Planes of cells whose values of k and f are in memory at once: enough work for the device, or what a host's cache can hold.

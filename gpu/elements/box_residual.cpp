@@ -29,7 +29,8 @@ bool has_no_loads(BoxProblem const& problem) {
 }  // namespace
 
 bool BoxResidual::knows(BoxProblem const& problem) {
-  return std::ranges::none_of(problem.faces, [](auto const& face) { return face.type == BoxProblem::Face::Type::robin; });
+  return problem.coefficient.size() < tensor_entries &&
+         std::ranges::none_of(problem.faces, [](auto const& face) { return face.type == BoxProblem::Face::Type::robin; });
 }
 
 BoxResidual::BoxResidual(Context& context, BoxProblem const& problem, std::vector<std::pair<std::int64_t, double>> const& loads)

@@ -17,7 +17,7 @@ namespace poisson {
 /// a byte a cell, and k at the points of some planes of cells where it varies.
 class BoxResidual {
 public:
-  /// Robin faces are not known here.
+  /// Robin faces and full tensors are not known here.
   [[nodiscard]] static bool knows(BoxProblem const& problem);
   /// `loads` of nodes are added to those of f and g. Preconditions: knows(problem); BoxSystem::fits; what the problem refers to,
   /// and the context, outlive it. Throws what BoxSystem throws.

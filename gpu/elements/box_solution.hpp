@@ -19,7 +19,7 @@ namespace poisson {
 /// several materials a byte a cell, and k of a few planes of cells where the host evaluates it.
 class BoxSolution final : public ElementSolution {
 public:
-  /// Precondition: less than 2^31 nodes; what problem.coefficient_on_host refers to outlives this object.
+  /// Preconditions: less than 2^31 nodes; k is no full tensor; what problem.coefficient_on_host refers to outlives this object.
   BoxSolution(Context& context, BoxProblem const& problem);
 
   [[nodiscard]] ValueRange range(double const* u) const;

@@ -337,6 +337,11 @@ void BoxSystem::evaluate(ExpressionCode const& code, std::array<Array<double> co
     grid.coordinates[d] = coordinates[d]->data() + first[d];
   kernels_.evaluate(context_, {instructions.data(), static_cast<std::int32_t>(code.size())}, stack_depth(code), grid, check, values,
                     failed_.data());
+  throw_if_failed(coordinates, first, count, quantity, face);
+}
+
+void BoxSystem::throw_if_failed(std::array<Array<double> const*, 3> const& coordinates, std::array<std::int64_t, 3> const& first,
+                                std::array<std::int64_t, 3> const& count, DataError::Quantity quantity, int face) const {
   std::int64_t const failed = failed_.found();
   if (failed < 0)
     return;
@@ -417,7 +422,7 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
   Array<double> values(context_, with_matrix && format == Format::half_cds ? 14 * n : 0);
 
   auto const field_of = [&](std::vector<ExpressionCode const*> const& codes, BoxProblem::PlaneValues const& on_host,
-                            std::array<Array<double>, 3>& points) {
+                            std::array<Array<double>, tensor_entries>& points) {
     BoxField field;
     for (std::size_t c = 0; c < codes.size(); ++c)
       if (!on_host && is_constant(*codes[c]))
@@ -435,12 +440,13 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
     for (std::size_t id = 0; id < problem.materials->coefficients.size(); ++id) {
       table.push_back(constant_of(problem, id, c));
       bool const is_void = problem.materials->has_void && id == 0;
-      if (!passes(is_void ? ValueCheck::not_negative : ValueCheck::positive, table.back()))
+      if (!passes(c >= 3 ? ValueCheck::finite : is_void ? ValueCheck::not_negative : ValueCheck::positive, table.back()))
         throw DataError(DataError::Quantity::coefficient, -1, problem.origin);
     }
     tables.emplace_back(context_, std::span<double const>(table));
   }
-  auto const fill_from_labels = [&](BoxField& field, std::array<Array<double>, 3>& points, std::int64_t first, std::int64_t count) {
+  auto const fill_from_labels = [&](BoxField& field, std::array<Array<double>, tensor_entries>& points, std::int64_t first,
+                                    std::int64_t count) {
     field.first_plane = first;
     take_labels(context_, *problem.materials, first, count, problem.cells[0] * problem.cells[1], labels.data());
     for (std::size_t c = 0; c < tables.size(); ++c) {
@@ -448,9 +454,15 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
       field.points[c] = points[c].data();
     }
   };
+  // A full tensor is positive definite, whatever its entries are.
+  bool const is_full = components == tensor_entries;
+  ValueCheck const k_check = is_full ? ValueCheck::finite : ValueCheck::positive;
+  auto const gauss_grid = [&] {
+    return std::array<Array<double> const*, 3>{&gauss_coordinates_[0], &gauss_coordinates_[1], &gauss_coordinates_[2]};
+  };
   // The values in `count` planes of cells from `first` on.
   auto const fill = [&](BoxField& field, std::vector<ExpressionCode const*> const& codes, BoxProblem::PlaneValues const& on_host,
-                        std::array<Array<double>, 3>& points, std::int64_t first, std::int64_t count, ValueCheck check,
+                        std::array<Array<double>, tensor_entries>& points, std::int64_t first, std::int64_t count, ValueCheck check,
                         DataError::Quantity quantity) {
     field.first_plane = first;
     for (std::size_t c = 0; c < codes.size(); ++c) {
@@ -460,12 +472,11 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
         take_from_host(context_, on_host, static_cast<int>(c), first, count, 4 * problem.cells[0] * problem.cells[1],
                        points[c].data());
       else
-        evaluate(*codes[c], {&gauss_coordinates_[0], &gauss_coordinates_[1], &gauss_coordinates_[2]}, {0, 0, 2 * first},
-                 {nx, ny, 2 * count}, check, points[c].data(), quantity, -1);
+        evaluate(*codes[c], gauss_grid(), {0, 0, 2 * first}, {nx, ny, 2 * count}, check, points[c].data(), quantity, -1);
       field.points[c] = points[c].data();
     }
   };
-  std::array<Array<double>, 3> k_points, f_points;
+  std::array<Array<double>, tensor_entries> k_points, f_points;
   std::vector<ExpressionCode const*> k_codes, f_codes{&problem.source};
   for (ExpressionCode const& code : problem.coefficient)
     k_codes.push_back(&code);
@@ -473,7 +484,7 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
   BoxField k = field_of(k_codes, k_on_host, k_points), f = field_of(f_codes, f_on_host, f_points);
   // Constants are checked as well, at a point of the box.
   for (ExpressionCode const* const code : k_codes)
-    if (!k_on_host && is_constant(*code) && !passes(ValueCheck::positive, code->front().value))
+    if (!k_on_host && is_constant(*code) && !passes(k_check, code->front().value))
       throw DataError(DataError::Quantity::coefficient, -1, problem.origin);
   if (has_constant_source(problem) && !passes(ValueCheck::finite, problem.source.front().value))
     throw DataError(DataError::Quantity::source, -1, problem.origin);
@@ -523,7 +534,11 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
     if (has_labels)
       fill_from_labels(k, k_points, first_cells, count);
     else
-      fill(k, k_codes, k_on_host, k_points, first_cells, count, ValueCheck::positive, DataError::Quantity::coefficient);
+      fill(k, k_codes, k_on_host, k_points, first_cells, count, k_check, DataError::Quantity::coefficient);
+    if (is_full && !k_on_host) {
+      kernels_.check_definite(context_, 2 * nx * ny * count, k, failed_.data());
+      throw_if_failed(gauss_grid(), {0, 0, 2 * first_cells}, {nx, ny, 2 * count}, DataError::Quantity::coefficient, -1);
+    }
     if (box_.is_graded() && k_codes.size() == 1) {  // whose scale differs by direction
       components = 3;
       k.points.fill(k.points[0]);

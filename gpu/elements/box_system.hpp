@@ -85,6 +85,9 @@ private:
   void evaluate(ExpressionCode const& code, std::array<Array<double> const*, 3> const& coordinates,
                 std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, ValueCheck check,
                 double* values, DataError::Quantity quantity, int face);
+  /// Throws DataError with the place of the lowest point that failed.
+  void throw_if_failed(std::array<Array<double> const*, 3> const& coordinates, std::array<std::int64_t, 3> const& first,
+                       std::array<std::int64_t, 3> const& count, DataError::Quantity quantity, int face) const;
 
   BoxElementKernels const& kernels_;
   BoxElements box_;

@@ -75,7 +75,7 @@ LatticeOperator::LatticeOperator(Context& context, Data data) : ProductsOfKernel
     view_.box.edges[d] = data_.edges[d].data();
   Quadrature1D const gauss = gauss_quadrature(view_.points_of_direction());
   std::copy(gauss.weight.begin(), gauss.weight.end(), view_.box.weight);
-  assert(view_.lattices.is_box() || data_.tensors.size() == n_tensor_values(view_.n_cells(), view_.lattices.order));
+  assert(view_.stores_k() || data_.tensors.size() == n_tensor_values(view_.n_cells(), view_.lattices.order));
 }
 
 void LatticeOperator::diagonal(float* d) const {

@@ -13,6 +13,7 @@
 #include <cassert>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace poisson {
 
@@ -85,13 +86,13 @@ Array<double> coordinates_of(Context& context, LatticeProblem const& problem) {
 struct LatticeSystem::Slab {
   CellLayers layers;
   Array<double> tensor, load;
-  std::array<Array<double>, 3> k;
+  std::array<Array<double>, tensor_entries> k;
   Array<double> f;
   Array<std::int64_t> listed;  ///< numbers of layers, material by material
 };
 
 std::int64_t LatticeSystem::peak_bytes(LatticeProblem const& problem, Backend backend, Format format) {
-  std::array<int, 3> components{};
+  std::array<int, tensor_entries> components{};
   for (auto const& coefficient : problem.coefficients)
     for (std::size_t c = 0; c < coefficient.size(); ++c)
       components[c] |= is_constant(coefficient[c]) ? 0 : 1;
@@ -99,10 +100,11 @@ std::int64_t LatticeSystem::peak_bytes(LatticeProblem const& problem, Backend ba
   if (problem.layout.is_box()) {
     auto const [n_components, spread] = spread_of(problem);
     std::int64_t const n1 = problem.layout.order + 1;
-    k_of_cell = n_components * (spread == Spread::by_point ? n1 * n1 * n1 : spread == Spread::by_cell ? 1 : 0);
+    bool const by_point = spread == Spread::by_point || n_components == tensor_entries;
+    k_of_cell = n_components * (by_point ? n1 * n1 * n1 : spread == Spread::by_cell ? 1 : 0);
   }
-  return peak_bytes(problem.layout, components[0] + components[1] + components[2] + (is_constant(problem.source) ? 0 : 1), backend,
-                    format, k_of_cell);
+  return peak_bytes(problem.layout, std::accumulate(components.begin(), components.end(), is_constant(problem.source) ? 0 : 1),
+                    backend, format, k_of_cell);
 }
 
 std::int64_t LatticeSystem::peak_bytes(LatticeLayout const& layout, int varying_fields, Backend backend, Format format,
@@ -144,6 +146,7 @@ LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Fo
                        : coordinates_of(context, problem)),
       face_mass_(context, problem.face_mass),
       failed_(context),
+      not_definite_(context),
       n_inner_(problem.layout.n_inner()) {
   assert(format == Format::matrix_free || (problem.layout.order == 1 && problem.layout.cells >= 2));
   assert(problem.layout.order <= max_order && !(problem.layout.is_box() && problem.isoparametric));
@@ -296,15 +299,19 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
       return field;
     };
     auto const& coefficient = problem.coefficients[static_cast<std::size_t>(material)];
-    std::array<LatticeField, 3> k;
+    LatticeCoefficient k;
+    ValueCheck const check = coefficient.size() == tensor_entries ? ValueCheck::finite : ValueCheck::positive;
     if (tensors.values != nullptr)
       for (std::size_t c = 0; c < coefficient.size(); ++c)
-        k[c] = field_of(coefficient[c], slab.k[c], ValueCheck::positive, DataError::Quantity::coefficient);
+        k[c] = field_of(coefficient[c], slab.k[c], check, DataError::Quantity::coefficient);
     LatticeField const f = field_of(problem.source, slab.f, ValueCheck::finite, DataError::Quantity::source);
     kernels_.tensors(context_, elements_, slab.layers, listed, n_listed, static_cast<int>(coefficient.size()), k, f, shift_,
-                     tensors, slab.load.data(), failed_.data());
+                     tensors, slab.load.data(), failed_.data(), not_definite_.data());
     listed += n_listed;
   }
+  if (spread_of(problem).first == tensor_entries)
+    if (std::int64_t const failed = not_definite_.found(); failed >= 0)
+      refuse(failed, DataError::Quantity::coefficient);
   if (std::int64_t const failed = failed_.found(); failed >= 0)
     refuse(failed, DataError::Quantity::determinant);
 }
@@ -349,7 +356,7 @@ void LatticeSystem::make_compatible(Slab& slab, LatticeProblem const& problem, s
     fill(slab, problem, first, std::min(first + at_once, n_layers), {});
     add_source(slab, first, !is_constant(problem.source));
     kernels_.tensors(context_, elements_, slab.layers, slab.listed.data(), slab.listed.size(), 1, {}, {nullptr, 1}, 0, {},
-                     slab.load.data(), failed_.data());
+                     slab.load.data(), failed_.data(), not_definite_.data());
     volume += sums_of_layers(slab, slab.load.data(), first).sum;
   }
   shift_ = (source_.sum + boundary_.sum) / volume;
@@ -407,9 +414,9 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem, bool keep_c
   make_compatible(slab, problem, layers);
 
   LatticeOperator::Data data;
-  bool const is_box = problem.layout.is_box();
-  if (is_box) {
-    auto const [components, spread] = spread_of(problem);
+  auto const [components, spread] = spread_of(problem);
+  bool const stores_k = problem.layout.is_box() && components < tensor_entries;
+  if (stores_k) {
     data.of_k = coefficient_in_box(n_cells, points, components, spread);
     data.tensors.values = Array<double>(context_, numbers_of_k(n_cells, points, components, spread));
     for (std::size_t d = 0; d < 3; ++d) {
@@ -423,7 +430,7 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem, bool keep_c
   }
   LatticeTensors const tensors{data.tensors.values.data(), true, data.of_k};
   if (std::int64_t const of_batch = 6 * points * LatticeTensors::cells_of_batch;
-      n_cells > 0 && !is_box)  // the last one may not be full
+      n_cells > 0 && !stores_k)  // the last one may not be full
     context_.set_zero(data.tensors.values.data() + data.tensors.values.size() - of_batch, 8 * of_batch);
   rhs_ = Array<double>(context_, lattices.n_unknowns);
   Array<double> vectors(context_, points * stride);

@@ -19,7 +19,8 @@ namespace poisson {
 class LatticeSystem final : public ElementSystem {
 public:
   /// Bytes in the backend's memory at the peak of the assembly; of matrix_free with what products in double take. Of the source and
-  /// the components of k, `varying_fields` vary anywhere. `k_of_cell`: numbers of k that are stored for a cell of a box.
+  /// the components of k, `varying_fields` vary anywhere. `k_of_cell`: numbers of k, or of tensors, that are stored for a cell of a
+  /// box.
   [[nodiscard]] static std::int64_t peak_bytes(LatticeLayout const& layout, int varying_fields, Backend backend,
                                                Format format = Format::half_cds, std::int64_t k_of_cell = 0);
   [[nodiscard]] static std::int64_t peak_bytes(LatticeProblem const& problem, Backend backend, Format format = Format::half_cds);
@@ -63,7 +64,7 @@ private:
   Array<std::int32_t> fixed_unknowns_;  ///< of a box; `fixed_value_` is then theirs
   Array<std::int32_t> mass_face_;
   LatticeElements elements_;
-  LowestFailure failed_;
+  LowestFailure failed_, not_definite_;
   double shift_ = 0;  ///< of f
   std::int64_t n_inner_;
 };

@@ -25,6 +25,14 @@ struct Node {
   return field.points[c][((2 * (cz - field.first_plane) + (q >> 2)) * ny + 2 * cy + (q >> 1 & 1)) * nx + 2 * cx + (q & 1)];
 }
 
+/// Whether the tensor at point i is positive definite.
+[[nodiscard]] inline POISSON_HOST_DEVICE bool is_definite(BoxField const& k, std::int64_t i) {
+  double entries[tensor_entries];
+  for (int c = 0; c < tensor_entries; ++c)
+    entries[c] = k.points[c] != nullptr ? k.points[c][i] : k.constant[c];
+  return is_positive_definite(entries);
+}
+
 /// The sum of |values| at the eight points of a cell of a grid of nx x ny x ... points.
 [[nodiscard]] inline POISSON_HOST_DEVICE double absolute_of_cell(double const* values, std::int64_t nx, std::int64_t ny,
                                                                  std::int64_t cx, std::int64_t cy, std::int64_t cz) {
@@ -44,17 +52,19 @@ struct Node {
   return most;
 }
 
-/// What integrals over the unit cell are multiplied with to be those over a graded cell: of derivatives in each direction twice,
-/// and of values.
+/// What integrals over the unit cell are multiplied with to be those over a graded cell: of derivatives in the directions of the
+/// entries of a tensor, and of values.
 struct CellScale {
-  double stiffness[3];
+  double stiffness[tensor_entries];
   double volume;
 };
 [[nodiscard]] inline POISSON_HOST_DEVICE CellScale scale_of(BoxElements const& box, std::int64_t cx, std::int64_t cy,
                                                             std::int64_t cz) {
   double const volume = box.edges[0][cx] * box.edges[1][cy] * box.edges[2][cz];
   double const inverse[3] = {box.inverse_edges[0][cx], box.inverse_edges[1][cy], box.inverse_edges[2][cz]};
-  return {{volume * inverse[0] * inverse[0], volume * inverse[1] * inverse[1], volume * inverse[2] * inverse[2]}, volume};
+  return {{volume * inverse[0] * inverse[0], volume * inverse[1] * inverse[1], volume * inverse[2] * inverse[2],
+           volume * inverse[0] * inverse[1], volume * inverse[0] * inverse[2], volume * inverse[1] * inverse[2]},
+          volume};
 }
 
 /// No node around this one has a condition, nor has it itself.
@@ -66,7 +76,7 @@ struct CellScale {
 }
 
 /// Entries of a row of a node that is_deep: entries[s] couples it with the node that comes before it by 9 dz + 3 dy + dx = s.
-/// Cells that are graded have three components.
+/// Cells that are graded have three components, or six.
 template <int components, bool graded = false>
 POISSON_HOST_DEVICE inline void deep_row(BoxElements const& box, BoxTables<components> const& tables, BoxField const& k,
                                          BoxField const& f, Node const& node, double (&entries)[14], double& load) {
@@ -219,7 +229,7 @@ template <int components, bool graded = false>
 }
 
 /// Any row: entries[13 + 9 dz + 3 dy + dx], -0.0 where nothing is stored; Dirichlet conditions are eliminated.
-/// Cells that are graded have three components.
+/// Cells that are graded have three components, or six.
 template <int components, bool graded = false>
 POISSON_HOST_DEVICE inline void any_row(BoxElements const& box, BoxTables<components> const& tables, BoxField const& k,
                                         BoxField const& f, Node const& node, double (&entries)[27], double& load) {

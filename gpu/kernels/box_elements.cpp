@@ -24,12 +24,19 @@ BoxTables<components> box_tables(std::array<double, 3> const& cell) {
       tables.load[q][a] = weight * value(bit(a, 0), bit(q, 0)) * value(bit(a, 1), bit(q, 1)) * value(bit(a, 2), bit(q, 2));
       for (int b = 0; b < 8; ++b)
         for (int d = 0; d < 3; ++d)
-          tables.stiffness[components == 3 ? d : 0][q][a][b] += weight * (derivative(d, a, q) * derivative(d, b, q));
+          tables.stiffness[components == 1 ? 0 : d][q][a][b] += weight * (derivative(d, a, q) * derivative(d, b, q));
+      for (int c = 3; c < components; ++c)
+        for (int b = 0; b <= a; ++b) {  // the same bits on both sides of the diagonal, however products and sums are contracted
+          int const d = tensor_row(c), e = tensor_column(c);
+          tables.stiffness[c][q][a][b] = tables.stiffness[c][q][b][a] =
+              weight * (derivative(d, a, q) * derivative(e, b, q) + derivative(e, a, q) * derivative(d, b, q));
+        }
     }
   return tables;
 }
 
 template BoxTables<1> box_tables<1>(std::array<double, 3> const& cell);
 template BoxTables<3> box_tables<3>(std::array<double, 3> const& cell);
+template BoxTables<tensor_entries> box_tables<tensor_entries>(std::array<double, 3> const& cell);
 
 }  // namespace poisson

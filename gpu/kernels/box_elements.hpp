@@ -4,6 +4,7 @@
 #include "gpu/core/expression_code.hpp"
 #include "gpu/core/field_data.hpp"
 #include "gpu/core/host_device.hpp"
+#include "gpu/core/tensor_entries.hpp"
 
 #include <array>
 #include <cstdint>
@@ -56,15 +57,16 @@ struct BoxElements {
 
 /// Values of k or f in some planes of cells: `points[c]` of component c, or where that is null, constant[c]; less `shift`.
 struct BoxField {
-  std::array<double const*, 3> points{};
-  std::array<double, 3> constant{};
+  std::array<double const*, tensor_entries> points{};
+  std::array<double, tensor_entries> constant{};
   double shift = 0;              ///< of f only
   std::int64_t first_plane = 0;  ///< of cells, in z, that the points begin with
 };
 
 /// Integrals of products of derivatives of trilinear functions, from which rows are made:
 /// stiffness[c][q][a][b] = w_q sum_d d_d phi_a(q) d_d phi_b(q), the sum over all directions d with one component, over d = c with
-/// three; load[q][a] = w_q phi_a(q). Weights include the volume of the cell, derivatives are those in space.
+/// three; with the six of a tensor w_q d_d phi_a d_e phi_b for its entry c, where d = e, and that plus w_q d_e phi_a d_d phi_b for
+/// others; load[q][a] = w_q phi_a(q). Weights include the volume of the cell, derivatives are those in space.
 template <int components>
 struct BoxTables {
   double stiffness[components][8][8][8];
@@ -84,6 +86,10 @@ public:
 
   /// The sum of n values and of their absolute values, added in a fixed order. Waits.
   [[nodiscard]] virtual FieldSums sums(Context& context, std::int64_t n, double const* values) const = 0;
+
+  /// *failed becomes the lowest i < n where the tensor with the entries k, of whose points the first n count, is not positive
+  /// definite, where that is less than what it holds. 48 bytes a point.
+  virtual void check_definite(Context& context, std::int64_t n, BoxField const& k, std::int64_t* failed) const = 0;
 
   /// values = table[label] at the eight Gauss points of every cell, in planes of cells[0] x cells[1] of them that are laid out as
   /// those of BoxField.
@@ -110,8 +116,8 @@ public:
   /// each, or null where only the right-hand side is wanted: values[s n + i] = a(i, i - offset s), with offsets in ascending order:
   /// 14 where every direction has at least three nodes. Rows and columns of Dirichlet nodes keep their diagonal entry only; what is
   /// not there is -0.0. rhs_i = the load, less what Dirichlet values contribute; 0 in rows of Dirichlet nodes. Precondition: at
-  /// least three nodes per direction; `k` and `f` hold the planes of cells on both sides of those of the nodes; three components
-  /// where cells are graded.
+  /// least three nodes per direction; `k` and `f` hold the planes of cells on both sides of those of the nodes; three or six
+  /// components where cells are graded.
   virtual void rows(Context& context, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components,
                     BoxField const& k, BoxField const& f, double* values, double* rhs) const = 0;
 

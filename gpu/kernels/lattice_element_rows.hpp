@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/core/cofactors.hpp"
+#include "gpu/core/tensor_entries.hpp"
 #include "gpu/kernels/lattice_elements.hpp"
 
 #include <cmath>
@@ -161,18 +162,42 @@ inline POISSON_HOST_DEVICE void tensor_of(double weight, double det, double cons
   d[5] = entry(1, 2);
 }
 
-/// What LatticeElementKernels::tensors stores for the points of plane qz of one cell, number `cell` in the layers; false where
-/// det(J) is not positive at one of them.
+/// The same, weight / det c^T k c, of a full tensor.
+inline POISSON_HOST_DEVICE void full_tensor_of(double weight, double det, double const (&k)[tensor_entries], double const (&c)[9],
+                                               double (&d)[tensor_entries]) {
+  double const inverse = 1 / det;
+  double kc[9];
+  POISSON_UNROLL
+  for (int b = 0; b < 3; ++b) {
+    kc[b] = k[0] * c[b] + k[3] * c[3 + b] + k[4] * c[6 + b];
+    kc[3 + b] = k[3] * c[b] + k[1] * c[3 + b] + k[5] * c[6 + b];
+    kc[6 + b] = k[4] * c[b] + k[5] * c[3 + b] + k[2] * c[6 + b];
+  }
+  POISSON_UNROLL
+  for (int e = 0; e < tensor_entries; ++e) {
+    int const a = tensor_row(e), b = tensor_column(e);
+    d[e] = weight * ((c[a] * kc[b] + c[3 + a] * kc[3 + b] + c[6 + a] * kc[6 + b]) * inverse);
+  }
+}
+
+/// What store_tensors finds in a plane of points.
+struct TensorFindings {
+  bool inverted = false;  ///< det(J) is not positive at one of them
+  int not_definite = -1;  ///< the first point q where a full tensor is not positive definite
+};
+
+/// What LatticeElementKernels::tensors stores for the points of plane qz of one cell, number `cell` in the layers.
 template <class Map>
-inline POISSON_HOST_DEVICE bool store_tensors(LatticeElements const& elements, Map const& map, int qz, CellLayers const& layers,
-                                              int components, std::array<LatticeField, 3> const& k, LatticeField const& f,
-                                              double shift, std::int64_t cell, LatticeTensors const& tensors, double* load) {
+inline POISSON_HOST_DEVICE TensorFindings store_tensors(LatticeElements const& elements, Map const& map, int qz,
+                                                        CellLayers const& layers, int components, LatticeCoefficient const& k,
+                                                        LatticeField const& f, double shift, std::int64_t cell,
+                                                        LatticeTensors const& tensors, double* load) {
   int const n1 = map.tables().points, points = n1 * n1 * n1;
   std::int64_t const n_cells = layers.count * elements.cells_of_layer();
   LatticeTensors::Place const place = tensors.batches
                                           ? LatticeTensors::in_batch(points, layers.first * elements.cells_of_layer() + cell)
                                           : LatticeTensors::Place{cell, n_cells, points * n_cells};
-  bool good = true;
+  TensorFindings found;
   for (int qy = 0; qy < n1; ++qy)
     for (int qx = 0; qx < n1; ++qx) {
       std::int64_t const q = (qz * n1 + qy) * n1 + qx, at = q * n_cells + cell;
@@ -180,7 +205,7 @@ inline POISSON_HOST_DEVICE bool store_tensors(LatticeElements const& elements, M
       double c[9];
       double const det = map.cofactors(qx, qy, qz, c);
       double const weight = map.tables().weight[qx] * map.tables().weight[qy] * map.tables().weight[qz];
-      good = good && det > 0;
+      found.inverted = found.inverted || !(det > 0);
       load[at] = weight * det * (value(f) - shift);
       if (tensors.values == nullptr)
         continue;
@@ -191,16 +216,25 @@ inline POISSON_HOST_DEVICE bool store_tensors(LatticeElements const& elements, M
           tensors.values[tensors.k.at(number, static_cast<int>(q), of_k)] = value(k[components == 1 ? 0 : of_k]);
         continue;
       }
-      double const first = value(k[0]);
-      double const of_point[3] = {first, components == 1 ? first : value(k[1]), components == 1 ? first : value(k[2])};
-      double d[6];
-      tensor_of(weight, det, of_point, c, d);
+      double d[tensor_entries];
+      if (components == tensor_entries) {
+        double of_point[tensor_entries];
+        for (int e = 0; e < tensor_entries; ++e)
+          of_point[e] = value(k[e]);
+        if (found.not_definite < 0 && !is_positive_definite(of_point))
+          found.not_definite = static_cast<int>(q);
+        full_tensor_of(weight, det, of_point, c, d);
+      } else {
+        double const first = value(k[0]);
+        double const of_point[3] = {first, components == 1 ? first : value(k[1]), components == 1 ? first : value(k[2])};
+        tensor_of(weight, det, of_point, c, d);
+      }
       double* const out = tensors.values + place.first + q * place.of_point;
       POISSON_UNROLL
       for (int entry = 0; entry < 6; ++entry)
         out[entry * place.of_entry] = d[entry];
     }
-  return good;
+  return found;
 }
 
 /// The sum of |load| over the points of a cell.

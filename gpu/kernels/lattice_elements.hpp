@@ -3,6 +3,7 @@
 #include "gpu/core/context.hpp"
 #include "gpu/core/expression_code.hpp"
 #include "gpu/core/lattice_layout.hpp"
+#include "gpu/core/tensor_entries.hpp"
 #include "gpu/kernels/box_elements.hpp"
 #include "gpu/kernels/element_tables.hpp"
 
@@ -51,10 +52,13 @@ struct LatticeField {
   double constant = 0;
 };
 
+/// The components of k: one; its diagonal; or the entries of a tensor.
+using LatticeCoefficient = std::array<LatticeField, tensor_entries>;
+
 /// Where k of the cells of a box is: that of component c at point q of a cell at c of_component + q of_point + cell of_cell, so
 /// many numbers apart. It varies from point to point, or from cell to cell, or not at all.
 struct CoefficientPlaces {
-  std::int32_t components = 0;  ///< 1, or 3; 0: it is no box
+  std::int32_t components = 0;  ///< 1, or 3; 0: it is no box, or k is a full tensor
   std::int64_t of_component = 0, of_point = 0, of_cell = 0;
 
   [[nodiscard]] POISSON_HOST_DEVICE bool varies_in_cells() const { return of_point != 0; }
@@ -69,7 +73,7 @@ struct LatticeTensors {
 
   double* values = nullptr;
   bool batches = false;   ///< of the cells of the whole mesh; otherwise those of layers, [(Q c + q) n_cells + cell]
-  CoefficientPlaces k{};  ///< of a box: k alone goes to `values`, instead
+  CoefficientPlaces k{};  ///< of a box where k is diagonal: it alone goes to `values`, instead
 
   /// Place says where entries lie in batches: entry c at point q of a cell is at first + q of_point + c of_entry. A batch, and what
   /// a loop over the same point of its cells reads, lie together.
@@ -104,11 +108,12 @@ public:
                         std::int64_t* failed) const = 0;
 
   /// Computes, for the cells in the layers listed, the tensors w det(J) J^-1 k J^-T, unless there is no array for them, and load[q
-  /// n_cells + cell] = w det(J) (f - shift). k has `components` fields: one, or its diagonal. *failed becomes the lowest Q cell + q
-  /// of a plane of points with a det(J) that is not positive; q is the plane's first point. Written: 56 bytes a point.
+  /// n_cells + cell] = w det(J) (f - shift). k has `components` fields. *inverted becomes the lowest Q cell + q of a plane of
+  /// points with a det(J) that is not positive, where q is the plane's first point; *not_definite that of a point where a full
+  /// tensor is not positive definite. Written: 56 bytes a point.
   virtual void tensors(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
-                       std::int64_t n_listed, int components, std::array<LatticeField, 3> const& k, LatticeField const& f,
-                       double shift, LatticeTensors const& tensors, double* load, std::int64_t* failed) const = 0;
+                       std::int64_t n_listed, int components, LatticeCoefficient const& k, LatticeField const& f, double shift,
+                       LatticeTensors const& tensors, double* load, std::int64_t* inverted, std::int64_t* not_definite) const = 0;
 
   /// Finds, for every line of cells in x of the layers, the largest sum of |load| over a cell's points.
   virtual void largest_of_lines(Context& context, LatticeElements const& elements, CellLayers const& layers, double const* load,

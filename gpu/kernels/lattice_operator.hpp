@@ -14,7 +14,7 @@
 
 namespace poisson {
 
-/// The tensors of the cells of a box (LatticeLayout), which are diagonal: entry c at point q is w_q h_x h_y h_z / h_c^2 k_c with
+/// The tensors of the cells of a box (LatticeLayout) where k is diagonal: entry c at point q is w_q h_x h_y h_z / h_c^2 k_c with
 /// the edges h of the cell and the weights w of the quadrature. Only k is stored.
 struct BoxTensors {
   double const* edges[3] = {};     ///< h of the cells in a direction
@@ -27,7 +27,7 @@ struct BoxTensors {
 struct LatticeOperatorView {
   LatticeView lattices;
   double const* values = nullptr;      ///< tensors in batches (LatticeTensors); cells of the last batch that do not exist have 0.
-                                       ///< On a box k alone
+                                       ///< Where stores_k(), k alone
   BoxTensors box{};                    ///< on a box
   double const* low_values = nullptr;  ///< null: see stored_values
   float const* single_values = nullptr;
@@ -40,6 +40,8 @@ struct LatticeOperatorView {
   /// enqueued).
   std::function<void()> const* after_cells = nullptr;
 
+  /// Whether k is stored in place of tensors: on a box where it is diagonal.
+  [[nodiscard]] POISSON_HOST_DEVICE bool stores_k() const { return box.k.components > 0; }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t cells_of_lattice() const {
     return std::int64_t{lattices.cells} * lattices.cells * lattices.cells;
   }
@@ -61,7 +63,7 @@ struct LatticeOperatorView {
 /// [a stride + cell] of the context's buffer for partial sums. Faces with Robin conditions add to it. Then each row gathers from
 /// the cells around its node, in a fixed order. The dot is x . A x = the sum of gradients times fluxes at all points, and of a_ii
 /// x_i^2 over unknowns with Dirichlet values; so it is never negative but for rounding. Bytes of a cell: 48 Q (24 Q where tensors
-/// are in single; on a box 8 or 24 Q of k where that varies in cells, else as good as nothing), x and y, and 16 Q for element
+/// are in single; where k is stored 8 or 24 Q where that varies in cells, else as good as nothing), x and y, and 16 Q for element
 /// vectors in double.
 class LatticeOperatorKernels : public ProductKernels<LatticeOperatorView> {
 public:
@@ -156,7 +158,7 @@ struct BoxCell {
 /// is 0.
 template <class Stored>
 POISSON_HOST_DEVICE void tensor_at(LatticeOperatorView const& a, Stored const* stored, std::int64_t cell, int q, double (&d)[6]) {
-  if (!a.lattices.is_box()) {
+  if (!a.stores_k()) {
     LatticeTensors::Place const place = LatticeTensors::in_batch(a.points(), cell);
     POISSON_UNROLL
     for (int c = 0; c < 6; ++c)

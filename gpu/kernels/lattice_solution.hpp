@@ -4,6 +4,7 @@
 #include "gpu/core/context.hpp"
 #include "gpu/core/expression_code.hpp"
 #include "gpu/core/host_device.hpp"
+#include "gpu/core/tensor_entries.hpp"
 #include "gpu/kernels/box_solution.hpp"
 #include "gpu/kernels/lattice_elements.hpp"
 #include "gpu/kernels/lattice_places.hpp"
@@ -48,13 +49,13 @@ struct LatticeList {
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t operator()(std::int64_t i) const { return numbers != nullptr ? numbers[i] : i; }
 };
 
-/// v = u - (exact - shift), and k = diag(k[0], k[1], k[2]), or k[0] where there is one component.
+/// v = u - (exact - shift). k has one component, its diagonal, or the entries of a tensor.
 struct LatticeIntegrand {
   double const* u = nullptr;  ///< at the unknowns; null: 0
   PlaceFunction exact;
   double shift = 0;
   std::int32_t components = 1;
-  std::array<PlaceFunction, 3> k{};
+  std::array<PlaceFunction, tensor_entries> k{};
 };
 
 /// Keeps the lowest of the numbers found; a negative one is none.

@@ -109,7 +109,8 @@ std::optional<WholeStencil> whole_stencil(RankMatrix const& a, RankBlocks const&
   struct Block {
     std::int32_t has_rows = 0, is_stencil = 0, components = 0;
     std::array<std::int32_t, 6> faces{};
-    std::array<double, 3> cell{}, k{};
+    std::array<double, 3> cell{};
+    std::array<double, tensor_entries> k{};
   } mine;
   NodeBox const& own = blocks.own[static_cast<std::size_t>(a.ranks().rank())];
   mine.has_rows = own.size() > 0 ? 1 : 0;

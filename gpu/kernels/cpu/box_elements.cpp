@@ -39,12 +39,13 @@ void load_strip(BoxElements const& box, BoxField const& field, int c, Node const
   }
 }
 
-/// Multiplies by what scale_of has for direction c, or for the volume (c = 3), of each cell around the strip.
+/// Multiplies by what scale_of has for component c, or for the volume (c = of_volume), of each cell around the strip.
+constexpr int of_volume = -1;
 void scale_strip(BoxElements const& box, int c, Node const& node, StripValues& values) {
   for (int line = 0; line < 4; ++line)
     for (int x = 0; x <= strip; ++x) {
       auto const scale = box_rows::scale_of(box, node.i[0] - 1 + x, node.i[1] - 1 + (line & 1), node.i[2] - 1 + (line >> 1));
-      double const factor = c == 3 ? scale.volume : scale.stiffness[c];
+      double const factor = c == of_volume ? scale.volume : scale.stiffness[c];
       for (int q = 0; q < 8; ++q)
         values[line][q][x] *= factor;
     }
@@ -94,7 +95,7 @@ void load_rows(BoxElements const& box, BoxTables<components> const& tables, BoxF
       for (auto& of_point : line)
         for (double& value : of_point)
           value -= shift;
-    scale_strip(box, 3, node, of_f);
+    scale_strip(box, of_volume, node, of_f);
     shift = 0;
   }
   std::fill_n(load, strip, 0.0);
@@ -312,6 +313,15 @@ public:
     }
   }
 
+  void check_definite(Context&, std::int64_t n, BoxField const& k, std::int64_t* failed) const override {
+    std::int64_t lowest = *failed;
+#pragma omp parallel for schedule(static) reduction(min : lowest) if (20 * n >= cpu::work_worth_threads)
+    for (std::int64_t i = 0; i < n; ++i)
+      if (!box_rows::is_definite(k, i))
+        lowest = std::min(lowest, i);
+    *failed = lowest;
+  }
+
   void rows(Context&, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components, BoxField const& k,
             BoxField const& f, double* values, double* rhs) const override {
     bool const lifts = std::any_of(std::begin(box.faces), std::end(box.faces), [](BoxFace const& face) {
@@ -321,10 +331,14 @@ public:
       make_loads<3, true>(box, first_plane, end_plane, f, rhs);
     else if (values == nullptr && !lifts)
       make_loads<1, false>(box, first_plane, end_plane, f, rhs);
+    else if (box.is_graded() && components == tensor_entries)
+      make_rows<tensor_entries, true>(box, first_plane, end_plane, k, f, values, rhs);
     else if (box.is_graded())
       make_rows<3, true>(box, first_plane, end_plane, k, f, values, rhs);
     else if (components == 1)
       make_rows<1, false>(box, first_plane, end_plane, k, f, values, rhs);
+    else if (components == tensor_entries)
+      make_rows<tensor_entries, false>(box, first_plane, end_plane, k, f, values, rhs);
     else
       make_rows<3, false>(box, first_plane, end_plane, k, f, values, rhs);
   }

@@ -4,6 +4,7 @@
 #include "gpu/kernels/lattice_element_rows.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -13,6 +14,13 @@ namespace {
 
 /// Neighbouring rows that are made together, so that their sums fill vector registers.
 constexpr int cells_of_strip = 8;
+
+/// lowest = min(lowest, found).
+void lower(std::atomic<std::int64_t>& lowest, std::int64_t found) {
+  std::int64_t known = lowest;
+  while (found < known && !lowest.compare_exchange_weak(known, found)) {
+  }
+}
 
 class CpuLatticeElements final : public LatticeElementKernels {
 public:
@@ -43,22 +51,29 @@ public:
   }
 
   void tensors(Context&, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
-               std::int64_t n_listed, int components, std::array<LatticeField, 3> const& k, LatticeField const& f, double shift,
-               LatticeTensors const& tensors, double* load, std::int64_t* failed) const override {
+               std::int64_t n_listed, int components, LatticeCoefficient const& k, LatticeField const& f, double shift,
+               LatticeTensors const& tensors, double* load, std::int64_t* inverted, std::int64_t* not_definite) const override {
     MapTables const tables = map_tables(elements.lattices.order, elements.map_order());
     int const n1 = tables.points, points = elements.points();
     std::int64_t const first = layers.first * elements.cells_of_layer();
+    std::atomic<std::int64_t> indefinite = *not_definite;
     std::int64_t const lowest =
         for_cells(elements, layers, listed, n_listed, 100 * points, [&](lattice_rows::Place const& cell, std::int64_t number) {
           return lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
             std::int64_t found = std::numeric_limits<std::int64_t>::max();
-            for (int qz = 0; qz < n1; ++qz)
-              if (!lattice_rows::store_tensors(elements, map, qz, layers, components, k, f, shift, number, tensors, load))
+            for (int qz = 0; qz < n1; ++qz) {
+              lattice_rows::TensorFindings const of_plane =
+                  lattice_rows::store_tensors(elements, map, qz, layers, components, k, f, shift, number, tensors, load);
+              if (of_plane.inverted)
                 found = std::min<std::int64_t>(found, points * (first + number) + qz * n1 * n1);
+              if (of_plane.not_definite >= 0)
+                lower(indefinite, points * (first + number) + of_plane.not_definite);
+            }
             return found;
           });
         });
-    *failed = std::min(*failed, lowest);
+    *inverted = std::min(*inverted, lowest);
+    *not_definite = indefinite;
   }
 
   void largest_of_lines(Context&, LatticeElements const& elements, CellLayers const& layers, double const* load,

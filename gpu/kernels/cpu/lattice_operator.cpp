@@ -98,8 +98,8 @@ private:
 
   /// Gradients become fluxes.
   DotSum<T> multiply(std::int64_t first, T* __restrict x, T* __restrict y, T* __restrict z) const {
-    if (a_.lattices.is_box())
-      return multiply_in_box(first, x, y, z);
+    if (a_.stores_k())
+      return multiply_from_k(first, x, y, z);
     auto const place = LatticeTensors::in_batch(points(), first);
     Sum<T> dots[cells_at_once] = {};
     for (int q = 0; q < points(); ++q) {
@@ -127,7 +127,7 @@ private:
     return dot;
   }
 
-  DotSum<T> multiply_in_box(std::int64_t first, T* __restrict x, T* __restrict y, T* __restrict z) const {
+  DotSum<T> multiply_from_k(std::int64_t first, T* __restrict x, T* __restrict y, T* __restrict z) const {
     CoefficientPlaces const& of_k = a_.box.k;
     int const n1 = order_ + 1;
     Real<T> factor[3][cells_at_once], scaled[3][cells_at_once];  // of k, and times k
@@ -584,7 +584,7 @@ public:
         for (int q = 0; q < points; ++q) {
           double w[6];
           diagonal_weights(tables.element, tables.derivative, node, q, w);
-          if (a.lattices.is_box()) {
+          if (a.stores_k()) {
             for (int cell = 0; cell < count; ++cell) {
               double tensor[6];
               tensor_at(a, a.values, batch * count + cell, q, tensor);

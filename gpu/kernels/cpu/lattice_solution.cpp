@@ -66,7 +66,7 @@ void contract(std::int64_t outer, int n, int m, std::int64_t inner, double const
 struct AtPoint {
   double const* jacobian[9];
   double const* by[3];
-  double k[3][lanes];
+  double k[tensor_entries][lanes];
 };
 // Two functions, neither of which returns a struct: what a loop over lanes declares itself, but for numbers, stays in memory.
 [[gnu::always_inline]] inline double cofactors_of(AtPoint const& at, int l, double (&c)[9]) {
@@ -85,6 +85,14 @@ struct AtPoint {
   double const x = at.by[0][l], y = at.by[1][l], z = at.by[2][l];
   double const gx = c[0] * x + c[1] * y + c[2] * z, gy = c[3] * x + c[4] * y + c[5] * z, gz = c[6] * x + c[7] * y + c[8] * z;
   return at.k[0][l] * gx * gx + at.k[1][l] * gy * gy + at.k[2][l] * gz * gz;
+}
+/// What the entries of k off its diagonal add to that.
+[[gnu::always_inline]] inline double off_diagonal(AtPoint const& at, int l) {
+  double c[9];
+  static_cast<void>(cofactors_of(at, l, c));
+  double const x = at.by[0][l], y = at.by[1][l], z = at.by[2][l];
+  double const gx = c[0] * x + c[1] * y + c[2] * z, gy = c[3] * x + c[4] * y + c[5] * z, gz = c[6] * x + c[7] * y + c[8] * z;
+  return 2 * (at.k[3][l] * gx * gy + at.k[4][l] * gx * gz + at.k[5][l] * gy * gz);
 }
 
 /// What a thread needs to integrate over groups of cells. Arrays have `lanes` numbers for each point or node, x fastest.
@@ -233,6 +241,7 @@ private:
 
   void add_points(Sums& sums, LatticeSums& found) const {
     double const* const weight = table(quadrature_.weight());
+    auto const n_components = static_cast<std::size_t>(integrand_.components);
     std::size_t first = 0;
     for (int qz = 0; qz < m_; ++qz)
       for (int qy = 0; qy < m_; ++qy)
@@ -241,13 +250,12 @@ private:
           double determinant[lanes];
           for (std::size_t e = 0; e < 9; ++e)
             at_point.jacobian[e] = jacobian_[e].data() + first;
-          for (std::size_t d = 0; d < 3; ++d) {
+          for (std::size_t d = 0; d < 3; ++d)
             at_point.by[d] = gradient_[d].data() + first;
-            PlaceFunction const& component = integrand_.k[integrand_.components == 1 ? 0 : d];
+          for (std::size_t c = 0; c < std::max<std::size_t>(3, n_components); ++c)
             for (int l = 0; l < lanes; ++l)
-              at_point.k[d][l] =
-                  d > 0 && integrand_.components == 1 ? at_point.k[0][l] : at(component, first + static_cast<std::size_t>(l));
-          }
+              at_point.k[c][l] =
+                  c > 0 && n_components == 1 ? at_point.k[0][l] : at(integrand_.k[c], first + static_cast<std::size_t>(l));
           double const of_point = weight[qx] * weight[qy] * weight[qz];
           double const* const v = v_.data() + first;
 #pragma omp simd
@@ -262,6 +270,10 @@ private:
             double const size = std::abs(v[l]), before = sums.largest[l];
             sums.largest[l] = size > before ? size : before;
           }
+          if (n_components == tensor_entries)
+#pragma omp simd
+            for (int l = 0; l < lanes; ++l)
+              sums.gradients[l] += counted_[l] * (of_point / determinant[l]) * off_diagonal(at_point, l);
           for (int l = 0; l < lanes; ++l)
             if (!(determinant[l] > 0))
               keep(found.inverted, first + static_cast<std::size_t>(l));

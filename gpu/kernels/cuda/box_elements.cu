@@ -104,6 +104,12 @@ __global__ void __launch_bounds__(threads)
     largest[line] = most;
 }
 
+__global__ void __launch_bounds__(threads) definite_kernel(std::int64_t n, BoxField const k, std::int64_t* failed) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < n && !box_rows::is_definite(k, i))
+    atomicMin(reinterpret_cast<unsigned long long*>(failed), static_cast<unsigned long long>(i));
+}
+
 /// One thread a row. Written: 120 bytes a row. k and f at the points are read once from memory and often from L1.
 template <int components, bool graded>
 __global__ void __launch_bounds__(threads_of_rows)
@@ -198,6 +204,13 @@ public:
     return {host[0], host[1]};
   }
 
+  void check_definite(Context& context, std::int64_t n, BoxField const& k, std::int64_t* failed) const override {
+    if (n == 0)
+      return;
+    definite_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, k, failed);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
   void spread(Context& context, std::array<std::int64_t, 3> const& cells, std::uint8_t const* labels, double const* table,
               double* values) const override {
     std::int64_t const n = 8 * cells[0] * cells[1] * cells[2];
@@ -235,10 +248,14 @@ public:
 
   void rows(Context& context, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components,
             BoxField const& k, BoxField const& f, double* values, double* rhs) const override {
-    if (box.is_graded())
+    if (box.is_graded() && components == tensor_entries)
+      make_rows<tensor_entries, true>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
+    else if (box.is_graded())
       make_rows<3, true>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
     else if (components == 1)
       make_rows<1, false>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
+    else if (components == tensor_entries)
+      make_rows<tensor_entries, false>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
     else
       make_rows<3, false>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
   }

@@ -51,19 +51,22 @@ __global__ void __launch_bounds__(threads)
 __global__ void __launch_bounds__(threads)
     tensors_kernel(__grid_constant__ LatticeElements const elements, __grid_constant__ MapTables const tables,
                    CellLayers const layers, std::int64_t const* listed, std::int64_t n_listed, int components,
-                   __grid_constant__ std::array<LatticeField, 3> const k, LatticeField const f, double shift,
-                   LatticeTensors const tensors, double* __restrict__ load, std::int64_t* failed) {
+                   __grid_constant__ LatticeCoefficient const k, LatticeField const f, double shift, LatticeTensors const tensors,
+                   double* __restrict__ load, std::int64_t* inverted, std::int64_t* not_definite) {
   std::int64_t const of_layer = elements.cells_of_layer(), t = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (t >= n_listed * of_layer)
     return;
   int const qz = static_cast<int>(blockIdx.y);
   Place const cell = cell_of(elements, listed, t);
   std::int64_t const number = lattice_rows::number_in(elements, layers, cell.lattice, cell.i[0], cell.i[1], cell.i[2]);
-  bool const good = lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
+  lattice_rows::TensorFindings const found = lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
     return lattice_rows::store_tensors(elements, map, qz, layers, components, k, f, shift, number, tensors, load);
   });
-  if (!good)
-    lower(failed, elements.points() * (layers.first * of_layer + number) + qz * tables.points * tables.points);
+  std::int64_t const first_point = elements.points() * (layers.first * of_layer + number);
+  if (found.inverted)
+    lower(inverted, first_point + qz * tables.points * tables.points);
+  if (found.not_definite >= 0)
+    lower(not_definite, first_point + found.not_definite);
 }
 
 /// One warp a line.
@@ -200,15 +203,15 @@ public:
   }
 
   void tensors(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
-               std::int64_t n_listed, int components, std::array<LatticeField, 3> const& k, LatticeField const& f, double shift,
-               LatticeTensors const& tensors, double* load, std::int64_t* failed) const override {
+               std::int64_t n_listed, int components, LatticeCoefficient const& k, LatticeField const& f, double shift,
+               LatticeTensors const& tensors, double* load, std::int64_t* inverted, std::int64_t* not_definite) const override {
     std::int64_t const n_cells = n_listed * elements.cells_of_layer();
     if (n_cells == 0)
       return;
     dim3 const grid(cuda::n_blocks(n_cells, threads), static_cast<unsigned>(elements.points_of_direction()));
     tensors_kernel<<<grid, threads, 0, cuda::of(context).stream()>>>(
         elements, map_tables(elements.lattices.order, elements.map_order()), layers, listed, n_listed, components, k, f, shift,
-        tensors, load, failed);
+        tensors, load, inverted, not_definite);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 

@@ -140,9 +140,9 @@ __device__ __forceinline__ void prefetch_to_l2(void const* from, unsigned bytes)
 #endif
 }
 
-/// Bytes of a point, in double: 48 for its tensor and 8 written; x, once from memory, and by neighbouring cells from caches. On a
-/// box a component of k in place of the tensor where k varies in cells.
-template <int p, class T, bool in_box>
+/// Bytes of a point, in double: 48 for its tensor and 8 written; x, once from memory, and by neighbouring cells from caches. With
+/// from_k a component of k in place of the tensor where k varies in cells.
+template <int p, class T, bool from_k>
 __global__ void __launch_bounds__(Planes<p, T>::threads, Planes<p, T>::blocks_at_once)
     planes_kernel(__grid_constant__ LatticeOperatorView const a, __grid_constant__ PlaneTables<p, T> const tables,
                   T const* __restrict__ tensors, T const* __restrict__ x, T* __restrict__ vectors, T* __restrict__ partial,
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(Planes<p, T>::threads, Planes<p, T>::blocks_at
   // Tensors at points (x, own, z): the first planes in z now, the others while those are used.
   T const* const own_tensors = tensors + std::int64_t{blockIdx.x} * points * of_point + own * n1 * of_point;
   auto const prefetch = [&](int begin, int end) {
-    if (!in_box && lane >= begin && lane < end)
+    if (!from_k && lane >= begin && lane < end)
       prefetch_to_l2(own_tensors + lane * plane * of_point, n1 * of_point * sizeof(T));
   };
   prefetch(0, n1 / 2);
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(Planes<p, T>::threads, Planes<p, T>::blocks_at
   DotSum<T> dot{};
   T factor[3] = {0, 0, 0};
   T const* own_k = tensors;
-  if constexpr (in_box) {
+  if constexpr (from_k) {
     BoxCell const in_common(a, exists ? cell : 0);
 #pragma unroll
     for (int c = 0; c < 3; ++c)
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(Planes<p, T>::threads, Planes<p, T>::blocks_at
   for (int k = 0; k < n1; ++k)
 #pragma unroll
     for (int i = 0; i < n1; ++i) {
-      if constexpr (in_box) {
+      if constexpr (from_k) {
         T const* const k_x = own_k + ((k * n1 + own) * n1 + i) * a.box.k.of_point;
         T const weight = tables.weight[i] * tables.weight[own] * tables.weight[k];
         T const first = __ldg(k_x);
@@ -721,7 +721,7 @@ private:
 
   template <int p>
   void launch_planes(ConstPointer<T> x, Scratch<T> const& scratch, std::int32_t const* stop) const {
-    if (a_.lattices.is_box())
+    if (a_.stores_k())
       launch_planes<p>(planes_kernel<p, T, true>, x, scratch, stop);
     else
       launch_planes<p>(planes_kernel<p, T, false>, x, scratch, stop);

@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(threads)
       double const determinant = cofactors_of(j, c);
       if (!(determinant > 0))
         cuda::keep_lowest(&found->inverted, number * points + q);
-      double x[3] = {0, 0, 0}, k[3];
+      double x[3] = {0, 0, 0}, k[tensor_entries];
       bool varies = false;
       for (int d = 0; d < integrand.components; ++d)
         varies = varies || !integrand.k[d].is_constant();
@@ -186,12 +186,16 @@ __global__ void __launch_bounds__(threads)
       k[1] = integrand.components == 1 ? k[0] : value_at<stack_size>(integrand.k[1], x);
       k[2] = integrand.components == 1 ? k[0] : value_at<stack_size>(integrand.k[2], x);
       double const v = shared.v[q * cells + own], of_point = weight[qx] * weight[qy] * weight[qz];
-      double gradients = 0;
+      double gradients = 0, along[3];
 #pragma unroll
       for (int d = 0; d < 3; ++d) {
-        double const along = c[3 * d] * by[0] + c[3 * d + 1] * by[1] + c[3 * d + 2] * by[2];
-        gradients += k[d] * (along * along);
+        along[d] = c[3 * d] * by[0] + c[3 * d + 1] * by[1] + c[3 * d + 2] * by[2];
+        gradients += k[d] * (along[d] * along[d]);
       }
+      if (integrand.components == tensor_entries)
+#pragma unroll
+        for (int e = 3; e < tensor_entries; ++e)
+          gradients += 2 * value_at<stack_size>(integrand.k[e], x) * (along[tensor_row(e)] * along[tensor_column(e)]);
       double const volume = of_point * determinant;
       sums[0] += volume;
       sums[1] += volume * v;

@@ -237,7 +237,6 @@ TEST(AssemblyPlan, RefusesTheSameOnAnyNumberOfRanks) {
       {{"analysis.svd=[{of: operator}]"}, {}, "matrix.format", "analysis.svd"},
       {{"solver.matrix_precision=double_double"}, {}, "solver.matrix_precision", "double"},
       {{"problem.mesh.regions=[{name: core, where: x < 0.5}]"}, {}, "matrix.format", "material"},
-      {{"problem.coefficient=['2', '1', '1', '0.3', '0', '0']"}, {}, "matrix.format", "tensor"},
   };
   for (Refused const& row : table)
     for (int const ranks : {1, 3}) {

@@ -103,6 +103,32 @@ TEST(BoxProblem, ValuesByMaterial) {
   }
 }
 
+CoefficientExpressions along_frame(std::initializer_list<std::string> principal) {
+  CoefficientExpressions k(principal);
+  k.frame = "bedding";
+  return k;
+}
+
+TEST(BoxProblem, FullTensors) {
+  CoefficientExpressions const six{"3", "2 + x", "4", "0.5", "-0.3*y", "0.2"}, turned = along_frame({"x > 0.4 ? 5 : 2", "1", "2"});
+  for (MeshSpec mesh : meshes()) {
+    ProblemSpec spec = problem_on(mesh);
+    spec.frames = {{"bedding", {1, 2, 0.5}, 30}};
+    for (CoefficientExpressions const& k : {six, turned, along_frame({"5", "1", "2"}), {"3", "2", "4", "0.5", "-0.3", "0.2"}}) {
+      spec.coefficient = {{-1, k}};
+      expect_equal(spec, false);
+    }
+    spec.mesh.regions = {{"die", "z < 0.5"}, {"core", "x > 0.4 && y < 1"}};
+    spec.coefficient_of_name = {{"die", {"100"}}, {"core", {"1", "2", "3"}}};
+    for (CoefficientExpressions const& k : {six, along_frame({"5", "1", "2"})}) {
+      spec.coefficient = {{-1, k}};
+      expect_equal(spec, true);
+    }
+    spec.coefficient_of_name = {{"die", turned}, {"core", six}};
+    expect_equal(spec, true);
+  }
+}
+
 TEST(BoxProblem, FunctionsOfAPlace) {
   for (MeshSpec const& mesh : meshes()) {
     ProblemSpec spec = problem_on(mesh);
@@ -146,9 +172,6 @@ TEST(BoxProblem, OfOrderTwoAndWithNamedSidesItIsNone) {
   spec.order = 1;
   spec.mesh.boundaries = {{"spot", "z > 1.4 && x < 0.3"}};
   spec.boundary = {dirichlet("0")};
-  EXPECT_FALSE(Discretization(spec).box_problem());
-  spec.mesh.boundaries.clear();
-  spec.coefficient = {{-1, {"2", "2", "2", "1", "0", "0"}}};
   EXPECT_FALSE(Discretization(spec).box_problem());
 }
 

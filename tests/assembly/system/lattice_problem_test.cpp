@@ -111,6 +111,21 @@ TEST(LatticeProblem, ConditionsOfAllTypesAndFilesWithMaterials) {
   EXPECT_GE(files, 1);
 }
 
+TEST(LatticeProblem, FullTensors) {
+  CoefficientExpressions turned{"1 + x*x", "2", "x > 0.1 ? 3 : 4"};
+  turned.frame = "bedding";
+  for (std::string const name : {"hyper_ball", "hyper_shell"})
+    for (CoefficientExpressions const& k : {turned, {"3", "2 + x*x", "4", "0.5", "-0.3*y", "0.2"}}) {
+      ProblemSpec spec = problem_on_lattices(generator(name, 2));
+      spec.frames = {{"bedding", {1, 2, 0.5}, 30}};
+      spec.coefficient = {{-1, k}};
+      expect_equal(spec);
+      spec.mesh.refinements = 1;
+      for (spec.order = 1; spec.order <= 2; ++spec.order)
+        expect_equal(spec, Format::matrix_free);
+    }
+}
+
 TEST(LatticeProblem, MatrixFreeOnEveryGeneratorInEveryOrder) {
   for (std::string const& name : generator_names())
     for (int order = 1; order <= 4; ++order)
@@ -230,8 +245,10 @@ TEST(LatticeProblem, ASolutionHasTheQuantitiesAndErrorsOfThisLayer) {
       SCOPED_TRACE(name + " refined " + std::to_string(refinements) + " times, order " + std::to_string(order));
       ProblemSpec spec = problem_on_lattices(generator(name, refinements));
       spec.order = order;
-      if (order % 2 == 0)
+      if (order == 2)
         spec.coefficient = {{-1, {"1 + x*x", "2", "3 + sin(z)"}}};
+      else if (order == 4)
+        spec.coefficient = {{-1, {"3", "2 + x*x", "4", "0.5", "-0.3*y", "0.2"}}};
       if (estimate(spec).mesh.dofs <= 2000)
         expect_equal_answers(spec);
     }

@@ -108,7 +108,8 @@ struct Reference {
               rhs[dof[a]] += weight * c.f.value(at) * value[a];
               for (int b = 0; b < 8; ++b)
                 for (std::size_t d = 0; d < 3; ++d)
-                  rows[dof[a]][dof[b]] += weight * c.k[c.k.size() == 3 ? d : 0].value(at) * gradient[a][d] * gradient[b][d];
+                  for (std::size_t e = 0; e < 3; ++e)
+                    rows[dof[a]][dof[b]] += weight * tensor_at(c.k, d, e, at) * gradient[a][d] * gradient[b][e];
             }
           }
         }
@@ -256,6 +257,7 @@ protected:
   void expect_reference(Case const& c, Format format = Format::half_cds) {
     BoxProblem const problem = c.problem();
     Reference const reference(c);
+    double const terms = c.k.size() == 6 ? 3 : 1;  // of a sum, for each that there is with a diagonal
     BoxSystem const system(*this->context, problem, format);
     EXPECT_EQ(system.matrix().format(), format);
     CsrMatrix const matrix = system.matrix().to_csr();
@@ -272,7 +274,7 @@ protected:
       auto e = matrix.row_ptr[i];
       for (auto const& [j, a] : row) {
         ASSERT_EQ(matrix.columns[e], j);
-        ASSERT_NEAR(matrix.values[e], a, 4e-15 * largest) << "row " << i << ", column " << j;
+        ASSERT_NEAR(matrix.values[e], a, terms * 4e-15 * largest) << "row " << i << ", column " << j;
         ++e;
       }
     }
@@ -292,7 +294,7 @@ protected:
       std::array<std::int64_t, 3> const at{i % m[0], i / m[0] % m[1], i / (m[0] * m[1])};
       for (std::size_t d = 0; d < 3; ++d)
         integral *= 0.5 * ((at[d] == 0 ? 0 : c.edge(d, at[d] - 1)) + (at[d] == c.cells[d] ? 0 : c.edge(d, at[d])));
-      ASSERT_NEAR(rhs[i], reference.rhs[i] - total / volume * integral, 1e-14 * scale) << "row " << i;
+      ASSERT_NEAR(rhs[i], reference.rhs[i] - total / volume * integral, terms * 1e-14 * scale) << "row " << i;
     }
     std::vector<double> host(static_cast<std::size_t>(n), 0.0);
     system.set_dirichlet(host);
@@ -333,6 +335,17 @@ TYPED_TEST(BoxSystemOn, ThreeComponentsAndBranches) {
   faces[3] = neumann(constant(1));
   this->expect_reference(
       {{4, 9, 3}, {0, 0, 0}, {1, 3, 1}, {polynomial(1, 1, 1), constant(10), sine(2, 1)}, branches(4, -1), faces});
+}
+
+TYPED_TEST(BoxSystemOn, FullTensors) {
+  std::array<Face, 6> const mixed{dirichlet(1, polynomial(1, 2, 3)), neumann(constant(1)),      robin(constant(2), sine(1, 2)),
+                                  neumann(polynomial(0, 1, 1)),      dirichlet(0, constant(2)), neumann(constant(0))};
+  std::vector<Data> const constants{constant(4), constant(3), constant(5), constant(-1), constant(0.5), constant(1.5)};
+  for (std::array<std::int64_t, 3> const cells : {std::array<std::int64_t, 3>{2, 2, 2}, {3, 5, 4}, {19, 7, 6}, {6, 33, 5}})
+    for (std::vector<double> const& x : {std::vector<double>(), graded(1, 2, cells[0], 1.2)}) {
+      this->expect_reference({cells, {1, 0, -1}, {2, 1, 3}, full_tensor(), sine(1, 2), mixed, {x, {}, {}}});
+      this->expect_reference({cells, {1, 0, -1}, {2, 1, 3}, constants, polynomial(1, 1, 1), mixed, {x, {}, {}}});
+    }
 }
 
 TYPED_TEST(BoxSystemOn, TheSmallestAndThinOnes) {
@@ -408,7 +421,10 @@ struct ByMaterial {
         for (std::int64_t y = 0; y < 2 * ny; ++y)
           for (std::int64_t x = 0; x < 2 * nx; ++x) {
             auto const& of_label = k[labels[static_cast<std::size_t>(((first + z / 2) * ny + y / 2) * nx + x / 2)]];
-            values[(z * 2 * ny + y) * 2 * nx + x] = of_label[of_label.size() == 1 ? 0 : static_cast<std::size_t>(c)];
+            auto const at = static_cast<std::size_t>(c);
+            values[(z * 2 * ny + y) * 2 * nx + x] = of_label.size() == 1 && c < 3 ? of_label[0]
+                                                    : at < of_label.size()        ? of_label[at]
+                                                                                  : 0;
           }
     };
     if (!with_materials)
@@ -604,6 +620,14 @@ TYPED_TEST(BoxSystemOn, PlacesOfBadData) {
   } catch (DataError const& error) {
     EXPECT_EQ(error.quantity, DataError::Quantity::coefficient);
     EXPECT_NEAR(error.at[2], (0.5 - 0.5 / std::sqrt(3.)) / 4, 1e-15) << "the first point in order";
+  }
+  c.k = {constant(1), constant(2), constant(1), polynomial(0, 0, 2), constant(0), constant(0)};  // det is 2 - 4 z^2
+  try {
+    BoxSystem const system(*this->context, c.problem());
+    FAIL() << "k is not positive definite where z > 0.7";
+  } catch (DataError const& error) {
+    EXPECT_EQ(error.quantity, DataError::Quantity::coefficient);
+    EXPECT_NEAR(error.at[2], 0.75 + (0.5 - 0.5 / std::sqrt(3.)) / 4, 1e-15) << "the first point in order";
   }
   c.k = {constant(1)};
   c.faces[2] = robin(polynomial(-0.5, 0, 1), constant(0));

@@ -45,6 +45,17 @@ inline Data branches(double a, double b) {
   return {code, [=](Point const& p) { return p[2] > 0.5 ? a : b * p[0]; }};
 }
 
+/// The entries xx, yy, zz, xy, xz, yz of a tensor that varies, and is positive definite everywhere (Gershgorin).
+inline std::vector<Data> full_tensor() {
+  return {sine(4, 1), constant(3), sine(5, 2), sine(0, 3), constant(-0.7), sine(0.2, 1)};
+}
+/// Entry (d, e) of the tensor whose components are one number, its diagonal, or its six entries.
+inline double tensor_at(std::vector<Data> const& k, std::size_t d, std::size_t e, Point const& at) {
+  if (d == e)
+    return k[k.size() == 1 ? 0 : d].value(at);
+  return k.size() == 6 ? k[d + e + 2].value(at) : 0;
+}
+
 /// `high` where the number that `condition` leaves is positive, else 1.
 inline ExpressionCode one_or(double high, ExpressionCode condition) {
   using I = Instruction;

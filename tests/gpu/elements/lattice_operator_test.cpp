@@ -227,6 +227,14 @@ TYPED_TEST(LatticeOperatorOn, OtherConditions) {
   }
 }
 
+TYPED_TEST(LatticeOperatorOn, FullTensors) {
+  for (std::int32_t order = 1; order <= 4; ++order) {
+    LatticeMesh mesh = mesh_of({2, 1, 2}, order < 3 ? 3 : 2, order, order == 2);
+    mesh.k = {full_tensor(), {sine(3, 1)}};
+    this->check(mesh);
+  }
+}
+
 TYPED_TEST(LatticeOperatorOn, AllNodesInTables) {
   for (std::int32_t order = 1; order <= 5; ++order)
     for (bool const dirichlet : {true, false}) {
@@ -250,6 +258,8 @@ TYPED_TEST(LatticeOperatorOn, InBox) {
       mesh.k = {{constant(3)}};
       this->check(mesh);
       mesh.k = {{constant(3), constant(2), constant(0.5)}, {constant(7)}};
+      this->check(mesh);
+      mesh.k = {full_tensor(), {constant(7)}};
       this->check(mesh);
     }
 }

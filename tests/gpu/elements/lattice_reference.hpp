@@ -275,9 +275,10 @@ private:
           double const weight = det * gauss.weight[q % n1] * gauss.weight[q / n1 % n1] * gauss.weight[q / (n1 * n1)];
           volume += weight;
           auto const& k = c.k[static_cast<std::size_t>(problem.material[static_cast<std::size_t>(l)])];
-          std::array<double, 3> k_at{};
+          std::array<std::array<double, 3>, 3> k_at{};
           for (std::size_t i = 0; i < 3; ++i)
-            k_at[i] = weight * k[k.size() == 3 ? i : 0].value(place);
+            for (std::size_t e = 0; e < 3; ++e)
+              k_at[i][e] = weight * tensor_at(k, i, e, place);
           for (int a = 0; a < nodes; ++a)
             for (std::size_t i = 0; i < 3; ++i) {
               gradient[a][i] = 0;
@@ -290,7 +291,8 @@ private:
             integrals[static_cast<std::size_t>(dofs[a])] += weight * functions[q][a][0];
             for (int b = 0; b < nodes; ++b)
               for (std::size_t i = 0; i < 3; ++i)
-                element[a * nodes + b] += k_at[i] * gradient[a][i] * gradient[b][i];
+                for (std::size_t e = 0; e < 3; ++e)
+                  element[a * nodes + b] += k_at[i][e] * gradient[a][i] * gradient[b][e];
           }
         }
         for (int a = 0; a < nodes; ++a)

@@ -50,10 +50,10 @@ std::vector<LatticeCase> cases() {
       if (order == 1 && curved)
         continue;
       result.push_back({{2, 1, 1}, order < 3 ? 3 : 2, order, curved, false, 1});
-      result.push_back({{2, 2, 1}, 2, order, curved, false, 3});
+      result.push_back({{2, 2, 1}, 2, order, curved, false, 4});
       result.push_back({{3, 2, 1}, 1, order, curved, true, 2});
       if (!curved)
-        for (int const materials : {1, 2})
+        for (int const materials : {1, 4})
           result.push_back({{3, 2, 4}, 1, order, curved, true, materials, true});
     }
   result.push_back({{1, 2, 1}, 8, 1, false, false, 2});  // more cells than a batch or a block of groups has
@@ -64,7 +64,8 @@ std::vector<LatticeCase> cases() {
 /// Such a mesh whose nodes are moved a little, and its loops.
 struct Mesh {
   explicit Mesh(LatticeCase const& c) : box(test::make_lattice_box(c.lattices, c.cells, c.order, c.all_on_rim)), asked(c) {
-    std::vector<std::vector<Data>> const all{{polynomial(2, 1, 0.5)}, {constant(3)}, {sine(2, 3), constant(0.5), branches(4, 2)}};
+    std::vector<std::vector<Data>> const all{
+        {polynomial(2, 1, 0.5)}, {constant(3)}, {sine(2, 3), constant(0.5), branches(4, 2)}, full_tensor()};
     k.assign(all.begin(), all.begin() + c.materials);
     std::int64_t const m = box.layout.nodes(), p = c.order;
     std::vector<double> const lobatto = lobatto_rule(c.order + 1).point;
@@ -224,10 +225,12 @@ struct Mesh {
           sums.volume += weight;
           sums.values += weight * v[q];
           sums.squares += weight * v[q] * v[q];
-          for (std::size_t i = 0; i < 3; ++i) {
-            Long const slope = (minor(i, 0) * slopes[0] + minor(i, 1) * slopes[1] + minor(i, 2) * slopes[2]) / det;
-            sums.gradients += weight * of_k[of_k.size() == 3 ? i : 0].value(places[q]) * slope * slope;
-          }
+          auto const slope = [&](std::size_t i) {
+            return (minor(i, 0) * slopes[0] + minor(i, 1) * slopes[1] + minor(i, 2) * slopes[2]) / det;
+          };
+          for (std::size_t i = 0; i < 3; ++i)
+            for (std::size_t e = 0; e < 3; ++e)
+              sums.gradients += weight * tensor_at(of_k, i, e, places[q]) * slope(i) * slope(e);
           sums.largest = std::max(sums.largest, std::abs(v[q]));
         }
       }

@@ -79,6 +79,11 @@ TYPED_TEST(LatticeSystemOn, SeveralLatticesAndMaterials) {
   this->expect_reference({{1, 1, 3}, 13, {{sine(2, 1)}, {constant(1)}, {polynomial(1, 1, 1)}}, constant(0)});
 }
 
+TYPED_TEST(LatticeSystemOn, FullTensors) {
+  this->expect_reference({{1, 1, 1}, 6, {full_tensor()}, sine(1, 2)});
+  this->expect_reference({{2, 2, 1}, 4, {full_tensor(), {constant(2)}, {constant(1), sine(3, 1), constant(2)}}, constant(1)});
+}
+
 TYPED_TEST(LatticeSystemOn, OneConditionOnly) {
   for (bool const dirichlet : {false, true})
     this->expect_reference({{2, 1, 2}, 4, {{sine(3, 1)}}, sine(1, 1), dirichlet, !dirichlet});
@@ -116,6 +121,16 @@ TYPED_TEST(LatticeSystemOn, PlacesOfBadData) {
     EXPECT_EQ(error.part, 0);
     EXPECT_LT(error.at[2], 0.25) << "the first point in order";
     EXPECT_LT(error.at[0], 0.25);
+  }
+  LatticeReference indefinite(
+      {{2, 1, 1}, 4, {{constant(1), constant(2), constant(1), polynomial(0, 0, 2), constant(0), constant(0)}}, constant(1)});
+  try {
+    LatticeSystem const system(*this->context, indefinite.problem);
+    FAIL() << "k is not positive definite where z > 0.7";
+  } catch (DataError const& error) {
+    EXPECT_EQ(error.quantity, DataError::Quantity::coefficient);
+    EXPECT_GT(error.at[2], 0.7);
+    EXPECT_LT(error.at[2], 0.78) << "the first point in order";
   }
   LatticeReference inverted({{2, 1, 1}, 4, {{constant(1)}}, constant(1)});
   std::int64_t const nodes = 5 * 5 * 5;
