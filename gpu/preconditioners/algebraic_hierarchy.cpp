@@ -274,14 +274,18 @@ std::optional<Coarser> aggregated_level(Communicator& ranks, Context& context, L
                                         double damping, PreconditionerOptions const& options) {
   Context& place = fine.matrix->context();
   RowMap columns;
-  Aggregates const aggregates = aggregates_of(ranks, fine, couplings, columns);
-  options.done(place, "aggregates");
-  auto const count = static_cast<double>(columns.n_of_all());
-  if (count == 0 || count > least_shrink * static_cast<double>(fine.rows.n_of_all()))
-    return std::nullopt;
-  auto p = as_matrix(
-      place, kernels_for<AggregationKernels>(place).prolongation(place, fine.matrix->view(), couplings, aggregates, damping));
-  options.done(place, "P");
+  std::unique_ptr<Csr> p;
+  {
+    Couplings of_rows = std::move(couplings);  // which go, with strong ones that take as much as the matrix, before P^T A P
+    Aggregates const aggregates = aggregates_of(ranks, fine, of_rows, columns);
+    options.done(place, "aggregates");
+    auto const count = static_cast<double>(columns.n_of_all());
+    if (count == 0 || count > least_shrink * static_cast<double>(fine.rows.n_of_all()))
+      return std::nullopt;
+    p = as_matrix(place,
+                  kernels_for<AggregationKernels>(place).prolongation(place, fine.matrix->view(), of_rows, aggregates, damping));
+    options.done(place, "P");
+  }
   return coarser_level(ranks, context, fine, std::move(p), std::move(columns), options);
 }
 
