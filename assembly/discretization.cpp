@@ -182,8 +182,7 @@ bool has_coefficient_on_host(ProblemData const& data) {
   return differs(data.coefficient_of) || !data.coefficient_code();
 }
 bool has_source_on_host(ProblemData const& data) {
-  return differs(data.source_of) ||
-         std::any_of(data.sources.begin(), data.sources.end(), [](auto const& f) { return !f.is_code(); });
+  return differs(data.source_of) || !data.source_code();
 }
 
 bool has_robin(ProblemData const& data) {
@@ -836,6 +835,7 @@ std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
     BoxProblem::Materials& materials = problem.materials.emplace();
     for (unsigned const id : space.material_ids)
       materials.coefficients.push_back(data.coefficient(id).codes());
+    materials.sources = data.constant_sources(space.material_ids);
     std::vector<unsigned> const ids(space.material_ids.begin(), space.material_ids.end());
     // A table of the lowest ids: in an image materials change so often that to ask whether they do takes longer.
     std::vector<std::uint8_t> number_of(std::min(std::size_t{ids.back()} + 1, std::size_t{65536}));
@@ -883,7 +883,7 @@ VoidBoxProblem Discretization::void_box_problem() const {
 }
 
 LatticeProblem Discretization::lattice_problem() const {
-  assert(impl_->data.coefficient_code() && impl_->data.one_source() && !impl_->data.has_periodic_boundaries() &&
+  assert(impl_->data.coefficient_code() && impl_->data.source_code() && !impl_->data.has_periodic_boundaries() &&
          impl_->data.inner_of.empty());
   auto problem = assembly::lattice_problem(impl_->space, impl_->element, impl_->data);
   problem.couplings = impl_->couplings;
@@ -902,13 +902,13 @@ LatticeGeometry Discretization::lattice_geometry(Discretization const& around, s
 }
 
 LatticeProblem Discretization::lattice_problem_of_pieces() const {
-  assert(impl_->data.coefficient_code() && impl_->data.one_source() && impl_->of_whole);
+  assert(impl_->data.coefficient_code() && impl_->data.source_code() && impl_->of_whole);
   return assembly::lattice_problem_of_pieces(impl_->space, impl_->element, impl_->data, impl_->of_whole->all());
 }
 
 LatticeProblem Discretization::lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet,
                                                bool with_source) const {
-  assert(impl_->data.coefficient_code() && (impl_->data.one_source() || !with_source) && !impl_->data.has_periodic_boundaries());
+  assert(impl_->data.coefficient_code() && (impl_->data.source_code() || !with_source) && !impl_->data.has_periodic_boundaries());
   return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, number, dirichlet, with_source);
 }
 
@@ -921,17 +921,20 @@ void Discretization::refuse(DataError const& error, bool of_cells) const {
   using Quantity = DataError::Quantity;
   ProblemData const& data = impl_->data;
   auto const condition = [&]() -> BoundaryData const& { return data.boundary_at(static_cast<unsigned>(error.part)); };
+  auto const material_of_part = [&] {
+    Space const& space = impl_->space;
+    return space.material(error.part * (space.lattices && !of_cells ? space.lattices->cells_of_lattice() : 1));
+  };
   switch (error.quantity) {
   case Quantity::coefficient: {
-    Space const& space = impl_->space;
-    unsigned const material = space.material(error.part * (space.lattices && !of_cells ? space.lattices->cells_of_lattice() : 1));
+    unsigned const material = material_of_part();
     static_cast<void>(data.coefficient(material)(error.at, material));
     throw InputError("problem.coefficient", "the coefficient is not positive and finite at (x, y, z) = " + to_text(error.at));
   }
   case Quantity::determinant:
     throw_inverted_cell(error.at, error.value);
-  case Quantity::source: {  // of all materials there are, or the host had evaluated it
-    Function const& source = data.source(*impl_->space.material_ids.begin());
+  case Quantity::source: {  // of a box that of all materials there are, or the host had evaluated it
+    Function const& source = data.source(error.part < 0 ? *impl_->space.material_ids.begin() : material_of_part());
     static_cast<void>(source.finite(error.at, "the source"));
     throw InputError(source.key(), "the source is not finite at (x, y, z) = " + to_text(error.at));
   }

@@ -238,6 +238,7 @@ assembly::DataFindings data_of(Domain const& mesh, Team& team, RunConfig const& 
                                          at_rows);
       mine.meeting = at_rows.meeting;
       mine.robin_meeting = at_rows.robin_meeting;
+      mine.periodic_meeting = at_rows.periodic_meeting;
       mine.sources = at_rows.sources;
     }
     mine.sources.resize(n_sources);
@@ -245,7 +246,8 @@ assembly::DataFindings data_of(Domain const& mesh, Team& team, RunConfig const& 
   auto const sizes = gather(ranks, static_cast<std::int64_t>(mine.jumps.size()));
   auto const jumps = gather_lists(ranks, mine.jumps);
   auto const sources = gather_lists(ranks, mine.sources);
-  auto const meetings = gather(ranks, mine.meeting), robin_meetings = gather(ranks, mine.robin_meeting);
+  auto const meetings = gather(ranks, mine.meeting), robin_meetings = gather(ranks, mine.robin_meeting),
+             periodic_meetings = gather(ranks, mine.periodic_meeting);
   auto const unseen = gather(ranks, mine.unseen);
   auto next_jump = jumps.begin();
   auto next_source = sources.begin();
@@ -258,6 +260,7 @@ assembly::DataFindings data_of(Domain const& mesh, Team& team, RunConfig const& 
     part.ranges = ranges[rank];
     part.meeting = meetings[rank];
     part.robin_meeting = robin_meetings[rank];
+    part.periodic_meeting = periodic_meetings[rank];
     part.unseen = unseen[rank];
     all.add(part);
   }

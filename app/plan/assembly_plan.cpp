@@ -103,8 +103,6 @@ std::vector<Obstacle> obstacles_of(RunConfig const& config, MeshSummary const& m
           {mesh.periodic, lattices, "some boundaries are periodic", "matrix_free does not join periodic boundaries" + other},
           {!mesh.conditioned_surfaces.empty(), lattices, "surfaces inside the mesh have conditions",
            "matrix_free does not take conditions on surfaces inside the mesh" + other},
-          {!problem.has_one_source(), lattices, "the source differs by material",
-           unless_stencil("matrix_free has one source for the whole mesh, and problem.source differs by material")},
           {!config.fields.empty(), lattices, "problem.fields come from files",
            unless_stencil("matrix_free takes expressions in x, y and z, and no fields from files (problem.fields)")},
           {mesh.only_csr, lattices, "the elements have other Gauss points than order + 1 in each direction, or curved cells",
@@ -336,7 +334,7 @@ AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, MeshSummary
       if (obstacle.holds && !obstacle.refusal.empty())
         throw InputError(obstacle.key, obstacle.refusal);
     plan = made_in(Format::matrix_free);
-    plan.source_on_host = plan.route == Route::cells && (!config.problem.has_one_source() || !config.fields.empty());
+    plan.source_on_host = plan.route == Route::cells && !config.fields.empty();
     return plan;
   }
   bool const for_lattices = first_of(obstacles, Route::lattices) == nullptr;

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -634,9 +636,131 @@ void check_robin(Space const& space, ReferenceElement const& element, ProblemDat
 
 }  // namespace
 
+namespace {
+
+/// Where the first boundary of a periodic condition goes: x to R x + t, row by row, four numbers each. None: a part does not tell.
+std::optional<std::array<double, 12>> motion_of(Space const& space, BoundaryData const& condition,
+                                                std::array<std::vector<int>, 6> const& nodes) {
+  if (condition.map)
+    return condition.map;
+  std::array<double, 12> map{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
+  if (space.box && space.sides_have_ids) {
+    std::size_t const d = condition.sides[0] / 2;
+    map[4 * d + 3] = condition.sides[0] < condition.sides[1] ? space.box->extent[d] : -space.box->extent[d];
+    return map;
+  }
+  if (space.n_cells_of_whole != 0)
+    return {};
+  std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
+  std::array<Point3, 2> low;
+  for (Point3& of_side : low)
+    of_side.fill(DataFindings::infinity);
+  for (BoundaryFace const& face : space.boundary_faces)
+    for (std::size_t side = 0; side < 2; ++side)
+      if (face.boundary_id == condition.sides[side]) {
+        space.dofs(face.cell, dofs.data());
+        for (int const i : nodes[face.face])
+          for (std::size_t d = 0; d < 3; ++d)
+            low[side][d] = std::min(low[side][d], space.point(dofs[i])[d]);
+      }
+  for (std::size_t d = 0; d < 3; ++d)
+    map[4 * d + 3] = low[1][d] - low[0][d];
+  return map;
+}
+
+/// Where u has Dirichlet values on both sides of a periodic condition that differ by another number than its jump.
+void check_periodic(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                    std::function<bool(std::int32_t unknown)> const& counts, DataFindings& found) {
+  auto const is_dirichlet = [](BoundaryData const& of) { return of.type == BoundaryType::dirichlet; };
+  if (!data.has_periodic_boundaries() || std::none_of(data.boundary.begin(), data.boundary.end(), is_dirichlet))
+    return;
+  std::array<std::vector<int>, 6> nodes;
+  for (int face = 0; face < 6; ++face)
+    nodes[face] = element.face_nodes(face);
+  std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
+  std::unordered_map<std::int32_t, std::size_t> condition_at;  // of nodes with Dirichlet values: the condition that counts
+  bool const at_edges_alone = meet_at_edges_alone(space);
+  auto const for_nodes = [&](auto const& of_condition, auto const& action) {
+    for_faces_with_conditions(space, data, [&](BoundaryFace const& face, std::size_t entry) {
+      if (!of_condition(data.boundary[entry]) || (at_edges_alone && !touches_another_side(space, face)))
+        return;
+      space.dofs(face.cell, dofs.data());
+      for (int const i : nodes[face.face])
+        action(face, entry, dofs[i]);
+    });
+  };
+  for_nodes(is_dirichlet, [&](BoundaryFace const&, std::size_t entry, std::int32_t unknown) {
+    std::size_t& held = condition_at.emplace(unknown, entry).first->second;
+    held = std::min(held, entry);
+  });
+  // On every side of a box there is one condition, and it holds u on both sides of another one. Elsewhere nodes are looked up.
+  std::map<std::array<std::int64_t, 3>, std::size_t> by_place;
+  double scale = 0;
+  auto const place_of = [&](Point3 const& x) {
+    std::array<std::int64_t, 3> place{};
+    for (std::size_t d = 0; d < 3; ++d)
+      place[d] = std::llround(x[d] / scale);
+    return place;
+  };
+  if (!space.box || !space.sides_have_ids) {
+    Point3 low{}, high{};
+    for (auto const& [unknown, entry] : condition_at)
+      for (std::size_t d = 0; d < 3; ++d) {
+        low[d] = std::min(low[d], space.point(unknown)[d]);
+        high[d] = std::max(high[d], space.point(unknown)[d]);
+      }
+    scale = 1e-7 * std::hypot(high[0] - low[0], high[1] - low[1], high[2] - low[2]);
+    for (auto const& [unknown, entry] : condition_at)
+      by_place.emplace(place_of(space.point(unknown)), entry);
+  }
+  auto const condition_of_image = [&](Point3 const& x, std::size_t of_first) -> std::optional<std::size_t> {
+    if (scale == 0)
+      return of_first;
+    std::array<std::int64_t, 3> const at = place_of(x);
+    for (int near = 0; near < 27; ++near)
+      if (auto const there = by_place.find({at[0] + near % 3 - 1, at[1] + near / 3 % 3 - 1, at[2] + near / 9 - 1});
+          there != by_place.end())
+        return there->second;
+    return {};
+  };
+  std::unordered_map<std::size_t, std::optional<std::array<double, 12>>> motions;
+  std::unordered_set<std::int32_t> met;
+  double const range = found.ranges.dirichlet_high - found.ranges.dirichlet_low;
+  auto const is_periodic = [](BoundaryData const& of) { return of.type == BoundaryType::periodic; };
+  for_nodes(is_periodic, [&](BoundaryFace const& face, std::size_t entry, std::int32_t unknown) {
+    BoundaryData const& condition = data.boundary[entry];
+    auto const held = condition_at.find(unknown);
+    if (face.boundary_id != condition.sides[0] || held == condition_at.end() || !counts(unknown))
+      return;
+    if (!motions.contains(entry))
+      motions[entry] = motion_of(space, condition, nodes);
+    if (!motions[entry])
+      return;
+    std::array<double, 12> const& map = *motions[entry];
+    Point3 const x = space.point(unknown);
+    Point3 image{};
+    for (std::size_t d = 0; d < 3; ++d)
+      image[d] = map[4 * d] * x[0] + map[4 * d + 1] * x[1] + map[4 * d + 2] * x[2] + map[4 * d + 3];
+    std::optional<std::size_t> const of_image = condition_of_image(image, held->second);
+    if (!of_image)
+      return;
+    double const here = data.boundary[held->second].value(x),
+                 there = data.boundary[*of_image].value(image) - condition.value(image);
+    if (!(std::abs(there - here) > 1e-6 * std::max(range, std::abs(condition.value(image)))))
+      return;
+    if (found.periodic_meeting.count == 0)
+      found.periodic_meeting = {
+          0, x, {here, there}, {static_cast<std::int32_t>(held->second), static_cast<std::int32_t>(entry)}, 0};
+    found.periodic_meeting.count += met.insert(unknown).second ? 1 : 0;
+  });
+}
+
+}  // namespace
+
 void check_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,
                  std::function<bool(std::int64_t unknown)> const& counted, DataFindings& found) {
   auto const counts = [&](std::int32_t unknown) { return !counted || counted(unknown); };
+  check_periodic(space, element, data, counts, found);
   check_robin(space, element, data, counts, found);
   std::vector<std::size_t> conditions;
   for (std::size_t i = 0; i < data.boundary.size(); ++i)
@@ -739,6 +863,7 @@ void DataFindings::add(DataFindings const& part) {
     sources[i].lost += part.sources[i].lost;
   }
   meeting.add(part.meeting);
+  periodic_meeting.add(part.periodic_meeting);
   robin_meeting.add(part.robin_meeting);
 }
 
@@ -850,6 +975,16 @@ std::vector<std::pair<std::string, std::string>> DataFindings::warnings(std::siz
             ", one of them (x, y, z) = " + to_text(meeting.where) +
             ": the condition that is listed first counts there, and the fluxes near it grow as cells shrink; leave a "
             "gap between the two, or let the values meet");
+  if (periodic_meeting.count > 0 && static_cast<std::size_t>(periodic_meeting.conditions[1]) < n_conditions)
+    result.emplace_back("problem.boundary[" + std::to_string(periodic_meeting.conditions[1]) + "].value",
+                        "problem.boundary[" + std::to_string(periodic_meeting.conditions[0]) + "] holds u at " +
+                            number(periodic_meeting.values[0]) + " at (x, y, z) = " + to_text(periodic_meeting.where) +
+                            ", and on the other side of this periodic condition, less its jump, "
+                            "u is held at " +
+                            number(periodic_meeting.values[1]) + ": both cannot be, at " + cells(periodic_meeting.count, "node") +
+                            " of the side; the value of the node with the smaller z, then y, then x counts. Let the Dirichlet "
+                            "values of the two sides "
+                            "differ by the jump");
   if (auto const [first, second] = robin_meeting.conditions;
       robin_meeting.count > 0 && static_cast<std::size_t>(second) < n_conditions)
     result.emplace_back(

@@ -64,6 +64,9 @@ struct DataFindings {
   };
   Meeting meeting;        ///< of Dirichlet conditions
   Meeting robin_meeting;  ///< of a Robin condition with another one, or with a Dirichlet condition
+  /// Of a Dirichlet condition on both sides of a periodic one, which comes second in `conditions`: nodes of the first side, u
+  /// there, and u at the image less the jump.
+  Meeting periodic_meeting;
 
   /// Adds the findings of another part of the mesh.
   void add(DataFindings const& part);
@@ -82,10 +85,11 @@ struct DataFindings {
 /// `sources` and meetings: see check_nodes. Threaded; the same result for any number of threads.
 [[nodiscard]] DataFindings check_data(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
-/// Adds what sources lose at unknowns on Dirichlet faces, and where two conditions meet that hold u at different values. A Robin
-/// condition does so where alpha h / k is large: h is the thickness of a cell, over the order of elements. Only unknowns for which
-/// counted(i) holds count (none: all). On parts that have all cells around these, the findings add up to those of the whole.
-/// Precondition: found.ranges are those of the whole.
+/// Adds what sources lose at unknowns on Dirichlet faces, and where two conditions meet that hold u at different values; on a box,
+/// and on a mesh as a whole, also where Dirichlet values on both sides of a periodic condition differ by another number than its
+/// jump. A Robin condition does so where alpha h / k is large: h is the thickness of a cell, over the order of elements. Only
+/// unknowns for which counted(i) holds count (none: all). On parts that have all cells around these, the findings add up to those
+/// of the whole. Precondition: found.ranges are those of the whole.
 void check_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,
                  std::function<bool(std::int64_t unknown)> const& counted, DataFindings& found);
 

@@ -97,11 +97,21 @@ HostVector<double> coordinates_for(LatticeLayout const& layout) {
   return HostVector<double>(static_cast<std::size_t>(3 * layout.n_lattices * m * m * m));
 }
 
-/// Coefficients of all materials, and the source, if any.
-void set_codes(LatticeProblem& problem, ProblemData const& data, unsigned material, bool with_source = true) {
+/// Coefficients of all materials, and the sources, if any; `material_of(lattice)` has those of the problem's lattices.
+template <class MaterialOf>
+void set_data(LatticeProblem& problem, ProblemData const& data, MaterialOf const& material_of, bool with_source = true) {
   for (Coefficient const& coefficient : data.coefficients)
     problem.coefficients.push_back(coefficient.codes());
-  problem.source = with_source ? data.source(material).code() : ExpressionCode{Instruction(Op::constant, 0)};
+  std::int64_t const n = problem.layout.n_lattices;
+  for (std::int64_t lattice = 0; lattice < n && data.coefficients.size() > 1; ++lattice)
+    problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(material_of(lattice))));
+  if (!with_source)
+    return;
+  problem.sources.clear();
+  for (Function const& source : data.sources)
+    problem.sources.push_back(source.code());
+  for (std::int64_t lattice = 0; lattice < n && data.sources.size() > 1; ++lattice)
+    problem.source_of.push_back(static_cast<std::int32_t>(data.source_of.at(material_of(lattice))));
 }
 
 struct CellOfLattice {
@@ -156,7 +166,7 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
                    : lattices == Lattices::in_box ? layout_of_box(space.box->cells, space.order)
                                                   : shape_of_cells(space);
   problem.isoparametric = space.isoparametric;
-  std::int64_t const n = problem.layout.cells, n_lattices = problem.layout.n_lattices;
+  std::int64_t const n = problem.layout.cells;
   if (lattices == Lattices::of_space) {
     set_nodes(problem, space);
   } else if (lattices == Lattices::in_box) {
@@ -166,9 +176,8 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
     write_coordinates(space, coordinates.data());
     problem.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
   }
-  set_codes(problem, data, space.material(0), with_source);
-  for (std::int64_t lattice = 0; lattice < n_lattices && data.coefficients.size() > 1; ++lattice)
-    problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(space.material(lattice * n * n * n))));
+  set_data(
+      problem, data, [&](std::int64_t lattice) { return space.material(lattice * n * n * n); }, with_source);
 
   BoundaryTerms const boundary = boundary_terms(space, element, data);
   problem.pure_neumann = !boundary.anchored;
@@ -273,7 +282,6 @@ LatticeProblem problem_without_cells(int order, std::span<double const> dirichle
   problem.layout.set_tables(std::move(tables));
   problem.pure_neumann = true;
   set_unknowns(problem, dirichlet);
-  problem.source = {Instruction(Op::constant, 0)};
   return problem;
 }
 
@@ -295,10 +303,8 @@ LatticeProblem lattice_problem_of_pieces(Space const& around, ReferenceElement c
   problem.layout = around.lattices->layout;
   problem.isoparametric = around.isoparametric;
   set_nodes(problem, around);
-  set_codes(problem, data, around.material(0));
   std::int64_t const n = problem.layout.cells, of_lattice = n * n * n;
-  for (std::int64_t lattice = 0; lattice < problem.layout.n_lattices; ++lattice)
-    problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(around.material(lattice * of_lattice))));
+  set_data(problem, data, [&](std::int64_t lattice) { return around.material(lattice * of_lattice); });
 
   BoundaryTerms const boundary = boundary_terms(around, element, data);
   std::int64_t const first = problem.layout.n_inner();

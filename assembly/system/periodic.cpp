@@ -231,15 +231,23 @@ std::vector<PeriodicTie> periodic_ties(std::span<PeriodicNode const> list, Probl
                            to_text(pair.at_second));
   }
 
-  // The one that stays: with a Dirichlet value where one has, else that of the lowest number.
+  // The one that stays: with a Dirichlet value where one has, of several the first by z, then y, then x, whatever their numbers
+  // are; else that of the lowest number.
   std::vector<bool> fixed(ties.size(), false);
-  for (PeriodicNode const& node : list)
-    if (node.fixed)
-      fixed[ties.place(node.number)] = true;
+  std::vector<Point3> at(ties.size());
+  for (PeriodicNode const& node : list) {
+    std::size_t const place = ties.place(node.number);
+    at[place] = node.at;
+    fixed[place] = fixed[place] || node.fixed;
+  }
+  auto const comes_before = [&](std::size_t i, std::size_t j) {
+    return std::lexicographical_compare(at[i].rbegin(), at[i].rend(), at[j].rbegin(), at[j].rend());
+  };
   constexpr auto none = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> chosen(ties.size(), none);
   for (std::size_t i = 0; i < ties.size(); ++i)
-    if (std::size_t& choice = chosen[ties.find(i).first]; choice == none || (fixed[i] && !fixed[choice]))
+    if (std::size_t& choice = chosen[ties.find(i).first];
+        choice == none || (fixed[i] && (!fixed[choice] || comes_before(i, choice))))
       choice = i;
   std::vector<PeriodicTie> result;
   for (std::size_t i = 0; i < ties.size(); ++i) {

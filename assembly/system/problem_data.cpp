@@ -495,11 +495,23 @@ bool ProblemData::constant_source() const {
   return std::all_of(sources.begin(), sources.end(), [](Function const& source) { return source.is_constant(); });
 }
 
+std::vector<double> ProblemData::constant_sources(std::set<unsigned> const& materials) const {
+  std::vector<double> result;
+  for (unsigned const id : materials)
+    if (Function const& f = source(id); f.is_constant() && std::isfinite(f(Point3{})))
+      result.push_back(f(Point3{}));
+  return result.size() == materials.size() ? result : std::vector<double>();
+}
+
 void ProblemData::scale_source(double factor) {
   std::vector<Function> scaled;
   for (Function const& source : sources)
     scaled.emplace_back(to_text(factor) + " * (" + source.text() + ")", source.key(), names_);
   sources = std::move(scaled);
+}
+
+bool ProblemData::source_code() const {
+  return std::all_of(sources.begin(), sources.end(), [](Function const& f) { return f.is_code(); });
 }
 
 bool ProblemData::coefficient_code() const {

@@ -85,7 +85,11 @@ struct ProblemData {
   }
   /// Whether f is the same expression in all materials, and whether it is constant in each.
   [[nodiscard]] bool one_source() const { return sources.size() == 1; }
+  /// Whether code says all of f: it uses no fields.
+  [[nodiscard]] bool source_code() const;
   [[nodiscard]] bool constant_source() const;
+  /// f of each of these materials, where it is constant, and finite, in all of them; else nothing.
+  [[nodiscard]] std::vector<double> constant_sources(std::set<unsigned> const& materials) const;
   /// Multiplies f.
   void scale_source(double factor);
   [[nodiscard]] BoundaryData const& boundary_at(unsigned id) const { return boundary[boundary_of.at(id)]; }

@@ -115,11 +115,11 @@ VoidBoxProblem void_box_problem(Space const& space, ReferenceElement const& elem
   materials.has_void = true;
   materials.coefficients.push_back({zero});
   std::vector<unsigned> const ids(space.material_ids.begin(), space.material_ids.end());
-  for (unsigned const id : ids) {
-    materials.coefficients.emplace_back();
-    for (Function const& component : data.coefficient(id).components)
-      materials.coefficients.back().push_back(component.code());
-  }
+  for (unsigned const id : ids)
+    materials.coefficients.push_back(data.coefficient(id).codes());
+  materials.sources = data.constant_sources(space.material_ids);
+  if (!materials.sources.empty())
+    materials.sources.insert(materials.sources.begin(), 0);  // of void
   materials.of_planes = [&space, ids](std::int64_t first, std::int64_t count, std::uint8_t* numbers) {
     PlacesInBox const& in_box = *space.in_box;
     std::int64_t const of_plane = in_box.box.cells[0] * in_box.box.cells[1];

@@ -45,6 +45,8 @@ struct BoxProblem {
     /// Writes the numbers of the materials of the cells of `count` planes from `first` on, x fastest.
     std::function<void(std::int64_t first, std::int64_t count, std::uint8_t* numbers)> of_planes;
     bool has_void = false;  ///< the first material is not there: its k is 0
+    /// f of each material, where it is constant in all of them; else empty. It then stands in place of source_on_host.
+    std::vector<double> sources{};
   };
   static constexpr std::size_t most_materials = 255;
   std::optional<Materials> materials{};

@@ -39,7 +39,8 @@ struct LatticeProblem {
   std::array<HostVector<double>, 3> lines{};  ///< of a box (LatticeLayout): the coordinates of its nodes in every direction
   std::vector<std::vector<ExpressionCode>> coefficients;  ///< k of each material, as in BoxProblem
   std::vector<std::int32_t> material;  ///< of each lattice, an index of `coefficients`; may be empty where there is one
-  ExpressionCode source;               ///< f
+  std::vector<ExpressionCode> sources = {{Instruction(Op::constant, 0)}};  ///< f, of one or several materials
+  std::vector<std::int32_t> source_of;  ///< of each lattice, an index of `sources`; may be empty where there is one
 
   // Of the unknowns on rims, from n_inner on; of a box, of those at its surface (LatticeLayout::on_boundary).
   HostVector<std::uint8_t> fixed;        ///< 1 where there is a Dirichlet value

@@ -432,9 +432,13 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
     return field;
   };
   // Of constants by material the labels of cells travel, and a table for each component.
-  bool const has_labels = problem.coefficient_on_host && has_constants_of_materials(problem);
-  Array<std::uint8_t> labels(context_, has_labels ? planes * problem.cells[0] * problem.cells[1] : 0);
-  std::vector<Array<double>> tables;
+  bool const has_labels = problem.coefficient_on_host && has_constants_of_materials(problem),
+             f_has_labels = problem.source_on_host && problem.materials && !problem.materials->sources.empty();
+  std::int64_t const of_plane = problem.cells[0] * problem.cells[1];
+  Array<std::uint8_t> labels(context_, has_labels || f_has_labels ? planes * of_plane : 0);
+  std::array<std::int64_t, 2> labelled{};  // the planes that `labels` are of: the first, and how many
+  using Tables = std::vector<Array<double>>;
+  Tables k_tables, f_tables;
   for (std::size_t c = 0; has_labels && c < problem.coefficient.size(); ++c) {
     HostVector<double> table;
     for (std::size_t id = 0; id < problem.materials->coefficients.size(); ++id) {
@@ -443,12 +447,16 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
       if (!passes(c >= 3 ? ValueCheck::finite : is_void ? ValueCheck::not_negative : ValueCheck::positive, table.back()))
         throw DataError(DataError::Quantity::coefficient, -1, problem.origin);
     }
-    tables.emplace_back(context_, std::span<double const>(table));
+    k_tables.emplace_back(context_, std::span<double const>(table));
   }
-  auto const fill_from_labels = [&](BoxField& field, std::array<Array<double>, tensor_entries>& points, std::int64_t first,
-                                    std::int64_t count) {
-    field.first_plane = first;
-    take_labels(context_, *problem.materials, first, count, problem.cells[0] * problem.cells[1], labels.data());
+  if (f_has_labels)
+    f_tables.emplace_back(context_, std::span<double const>(problem.materials->sources));
+  auto const fill_from_labels = [&](BoxField& field, Tables const& tables, std::array<Array<double>, tensor_entries>& points,
+                                    std::int64_t first, std::int64_t count) {
+    if (std::array<std::int64_t, 2> const asked{first, count}; labelled != asked) {
+      take_labels(context_, *problem.materials, first, count, of_plane, labels.data());
+      labelled = asked;
+    }
     for (std::size_t c = 0; c < tables.size(); ++c) {
       kernels_.spread(context_, {problem.cells[0], problem.cells[1], count}, labels.data(), tables[c].data(), points[c].data());
       field.points[c] = points[c].data();
@@ -461,10 +469,12 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
     return std::array<Array<double> const*, 3>{&gauss_coordinates_[0], &gauss_coordinates_[1], &gauss_coordinates_[2]};
   };
   // The values in `count` planes of cells from `first` on.
-  auto const fill = [&](BoxField& field, std::vector<ExpressionCode const*> const& codes, BoxProblem::PlaneValues const& on_host,
-                        std::array<Array<double>, tensor_entries>& points, std::int64_t first, std::int64_t count, ValueCheck check,
-                        DataError::Quantity quantity) {
+  auto const fill = [&](BoxField& field, Tables const& tables, std::vector<ExpressionCode const*> const& codes,
+                        BoxProblem::PlaneValues const& on_host, std::array<Array<double>, tensor_entries>& points,
+                        std::int64_t first, std::int64_t count, ValueCheck check, DataError::Quantity quantity) {
     field.first_plane = first;
+    if (!tables.empty())
+      return fill_from_labels(field, tables, points, first, count);
     for (std::size_t c = 0; c < codes.size(); ++c) {
       if (points[c].size() == 0)
         continue;
@@ -515,7 +525,7 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
   } else if (pure_neumann_) {
     for (std::int64_t first = 0; first < problem.cells[2]; first += planes) {
       std::int64_t const count = std::min(planes, problem.cells[2] - first);
-      fill(f, f_codes, f_on_host, f_points, first, count, ValueCheck::finite, DataError::Quantity::source);
+      fill(f, f_tables, f_codes, f_on_host, f_points, first, count, ValueCheck::finite, DataError::Quantity::source);
       add_source(first, count);
     }
   }
@@ -531,10 +541,7 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
     std::int64_t const end_cells = std::min(problem.cells[2], first_cells + planes);
     std::int64_t const end = end_cells == problem.cells[2] ? nz : end_cells;
     std::int64_t const count = end_cells - first_cells;
-    if (has_labels)
-      fill_from_labels(k, k_points, first_cells, count);
-    else
-      fill(k, k_codes, k_on_host, k_points, first_cells, count, k_check, DataError::Quantity::coefficient);
+    fill(k, k_tables, k_codes, k_on_host, k_points, first_cells, count, k_check, DataError::Quantity::coefficient);
     if (is_full && !k_on_host) {
       kernels_.check_definite(context_, 2 * nx * ny * count, k, failed_.data());
       throw_if_failed(gauss_grid(), {0, 0, 2 * first_cells}, {nx, ny, 2 * count}, DataError::Quantity::coefficient, -1);
@@ -544,7 +551,7 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
       k.points.fill(k.points[0]);
       k.constant.fill(k.constant[0]);
     }
-    fill(f, f_codes, f_on_host, f_points, first_cells, count, ValueCheck::finite, DataError::Quantity::source);
+    fill(f, f_tables, f_codes, f_on_host, f_points, first_cells, count, ValueCheck::finite, DataError::Quantity::source);
     if (source_varies && !pure_neumann_ && summed < end_cells) {
       add_source(summed, end_cells - summed);
       summed = end_cells;

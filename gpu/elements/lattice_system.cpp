@@ -103,8 +103,10 @@ std::int64_t LatticeSystem::peak_bytes(LatticeProblem const& problem, Backend ba
     bool const by_point = spread == Spread::by_point || n_components == tensor_entries;
     k_of_cell = n_components * (by_point ? n1 * n1 * n1 : spread == Spread::by_cell ? 1 : 0);
   }
-  return peak_bytes(problem.layout, std::accumulate(components.begin(), components.end(), is_constant(problem.source) ? 0 : 1),
-                    backend, format, k_of_cell);
+  return peak_bytes(
+      problem.layout,
+      std::accumulate(components.begin(), components.end(), std::ranges::all_of(problem.sources, is_constant) ? 0 : 1), backend,
+      format, k_of_cell);
 }
 
 std::int64_t LatticeSystem::peak_bytes(LatticeLayout const& layout, int varying_fields, Backend backend, Format format,
@@ -267,11 +269,18 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
                          LatticeTensors const& tensors) {
   slab.layers = {first_layer, end_layer - first_layer};
   std::int64_t const n = elements_.lattices.cells;
-  std::map<std::int32_t, std::vector<std::int64_t>> of_material;
+  struct Data {
+    std::int32_t coefficient, source;
+    auto operator<=>(Data const&) const = default;
+  };
+  std::map<Data, std::vector<std::int64_t>> of_data;
+  auto const index_of = [n](std::vector<std::int32_t> const& of_lattice, std::int64_t layer) {
+    return of_lattice.empty() ? 0 : of_lattice[static_cast<std::size_t>(layer / n)];
+  };
   for (std::int64_t layer = first_layer; layer < end_layer; ++layer)
-    of_material[problem.material.empty() ? 0 : problem.material[static_cast<std::size_t>(layer / n)]].push_back(layer);
+    of_data[{index_of(problem.material, layer), index_of(problem.source_of, layer)}].push_back(layer);
   std::vector<std::int64_t> all;
-  for (auto const& [material, layers] : of_material)
+  for (auto const& [data, layers] : of_data)
     all.insert(all.end(), layers.begin(), layers.end());
   slab.listed = Array<std::int64_t>(context_, std::span<std::int64_t const>(all));
   std::int64_t const* listed = slab.listed.data();
@@ -283,7 +292,7 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
     }
     return array.data();
   };
-  for (auto const& [material, layers] : of_material) {
+  for (auto const& [data, layers] : of_data) {
     auto const n_listed = static_cast<std::int64_t>(layers.size());
     std::int64_t const lowest_layer = layers.front();
     auto const field_of = [&](ExpressionCode const& code, Array<double>& array, ValueCheck check, DataError::Quantity quantity) {
@@ -298,13 +307,14 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
       field.points = array.data();
       return field;
     };
-    auto const& coefficient = problem.coefficients[static_cast<std::size_t>(material)];
+    auto const& coefficient = problem.coefficients[static_cast<std::size_t>(data.coefficient)];
     LatticeCoefficient k;
     ValueCheck const check = coefficient.size() == tensor_entries ? ValueCheck::finite : ValueCheck::positive;
     if (tensors.values != nullptr)
       for (std::size_t c = 0; c < coefficient.size(); ++c)
         k[c] = field_of(coefficient[c], slab.k[c], check, DataError::Quantity::coefficient);
-    LatticeField const f = field_of(problem.source, slab.f, ValueCheck::finite, DataError::Quantity::source);
+    LatticeField const f =
+        field_of(problem.sources[static_cast<std::size_t>(data.source)], slab.f, ValueCheck::finite, DataError::Quantity::source);
     kernels_.tensors(context_, elements_, slab.layers, listed, n_listed, static_cast<int>(coefficient.size()), k, f, shift_,
                      tensors, slab.load.data(), failed_.data(), not_definite_.data());
     listed += n_listed;
@@ -350,11 +360,12 @@ void LatticeSystem::add_source(Slab const& slab, std::int64_t first_layer, bool 
 void LatticeSystem::make_compatible(Slab& slab, LatticeProblem const& problem, std::int64_t at_once) {
   if (!pure_neumann_)
     return;
+  bool const source_varies = !std::ranges::all_of(problem.sources, is_constant);
   std::int64_t const n_layers = elements_.lattices.n_lattices * elements_.lattices.cells;
   double volume = 0;
   for (std::int64_t first = 0; first < n_layers; first += at_once) {
     fill(slab, problem, first, std::min(first + at_once, n_layers), {});
-    add_source(slab, first, !is_constant(problem.source));
+    add_source(slab, first, source_varies);
     kernels_.tensors(context_, elements_, slab.layers, slab.listed.data(), slab.listed.size(), 1, {}, {nullptr, 1}, 0, {},
                      slab.load.data(), failed_.data(), not_definite_.data());
     volume += sums_of_layers(slab, slab.load.data(), first).sum;
@@ -363,6 +374,7 @@ void LatticeSystem::make_compatible(Slab& slab, LatticeProblem const& problem, s
 }
 
 void LatticeSystem::assemble_half_cds(LatticeProblem const& problem) {
+  bool const source_varies = !std::ranges::all_of(problem.sources, is_constant);
   LatticeView const& lattices = elements_.lattices;
   std::int64_t const n = lattices.cells, m = lattices.m, n_planes = lattices.n_lattices * m, n_layers = lattices.n_lattices * n;
   std::int64_t const planes = layers_at_once(n, elements_.points(), n_planes, context_.backend());
@@ -385,7 +397,7 @@ void LatticeSystem::assemble_half_cds(LatticeProblem const& problem) {
     std::int64_t const end_layer = last / m * n + std::min(last % m, n - 1) + 1;
     fill(slab, problem, first_layer, end_layer, {slab.tensor.data(), false});
     if (!pure_neumann_ && summed < end_layer) {
-      add_source(slab, summed, !is_constant(problem.source));
+      add_source(slab, summed, source_varies);
       summed = end_layer;
     }
     kernels_.rows(context_, elements_, slab.layers, first, end, slab.tensor.data(), slab.load.data(), values.data(), rhs_.data(),
@@ -405,6 +417,7 @@ void LatticeSystem::assemble_half_cds(LatticeProblem const& problem) {
 }
 
 void LatticeSystem::assemble_operator(LatticeProblem const& problem, bool keep_coordinates) {
+  bool const source_varies = !std::ranges::all_of(problem.sources, is_constant);
   LatticeView const& lattices = elements_.lattices;
   std::int64_t const n = lattices.cells, n_layers = lattices.n_lattices * n, n_cells = n_layers * n * n;
   std::int64_t const stride = LatticeTensors::padded(n_cells), points = elements_.points();
@@ -439,7 +452,7 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem, bool keep_c
       throw Interrupted();
     fill(slab, problem, first, std::min(first + layers, n_layers), tensors);
     if (!pure_neumann_)
-      add_source(slab, first, !is_constant(problem.source));
+      add_source(slab, first, source_varies);
     kernels_.element_loads(context_, elements_, slab.layers, slab.load.data(), stride, vectors.data());
   }
   slab = {};

@@ -48,7 +48,8 @@ LatticeProblem with_order_one(LatticeProblem const& problem) {
   std::int32_t const p = fine.order;
   if (p == 1) {  // with all of its unknowns
     LatticeProblem same = problem;
-    same.source = {Instruction(Op::constant, 0)};
+    same.sources = {{Instruction(Op::constant, 0)}};
+    same.source_of.clear();
     std::fill(same.fixed_value.begin(), same.fixed_value.end(), 0.0);
     std::fill(same.rim_load.begin(), same.rim_load.end(), 0.0);
     return same;
@@ -57,7 +58,6 @@ LatticeProblem with_order_one(LatticeProblem const& problem) {
   result.layout = layout_of_vertices(fine.view());
   result.coefficients = problem.coefficients;
   result.material = problem.material;
-  result.source = {Instruction(Op::constant, 0)};
   result.pure_neumann = problem.pure_neumann;
 
   LatticeLayout const& coarse = result.layout;

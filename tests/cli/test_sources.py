@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from conftest import ROOT
 
 HEAD = """
 output: {picture: false, vtk: {enabled: false}}
@@ -108,8 +109,39 @@ def test_sources_by_material_are_exact(poisson):
     assert q["integral_f"] == pytest.approx(1)
     resolved = poisson("run", "out/resolved.yaml", "--output", "again", "--quiet")
     assert resolved.returncode == 0 and poisson.record("again")["quantities"]["probe.a"] == q["probe.a"]
-    q = run(poisson, text, region, "matrix.format=matrix_free", code=1)
-    assert "problem.source differs by material" in q.stderr
+    for storage in ["matrix_free", "csr"]:
+        run(poisson, text, region, probes, "solver.tolerance=1e-13", f"matrix.format={storage}")
+        again = poisson.record()
+        assert again["matrix"]["format"] == storage and again["quantities"]["probe.a"] == pytest.approx(q["probe.a"], abs=1e-12)
+
+
+@pytest.mark.parametrize("order, expected", [(1, "half_cds"), (2, "matrix_free")])
+def test_sources_by_material_on_refined_meshes_need_no_csr(poisson, order, expected):
+    """The block [0, 2] x [0, 1] x [0, 1] with f = 2 beyond x = 1 and u = 0 at x = 2: -u'' = f, u'(0) = 0."""
+    text = f"""
+problem:
+  mesh: {{file: {ROOT}/meshes/two_materials.msh, refinements: 2}}
+  element: {{order: {order}}}
+  source: {{1: "0", 2: "f"}}
+  boundary:
+    - {{ids: [2], type: dirichlet, value: "0"}}
+    - {{ids: all, type: neumann, value: "0"}}
+parameters: {{f: 2}}
+"""
+    probes = "output.probes=[{name: a, at: [0.5, 0.5, 0.5]}, {name: b, at: [1.5, 0.25, 0.5]}]"
+
+    def run_alone(words, *sets, **more):
+        config = poisson.write("output: {picture: false, vtk: {enabled: false}}\n" + words)
+        return poisson("run", config, "--output", "out", "--overwrite", "--quiet", *[f"--set={one}" for one in sets], **more)
+
+    run_alone(text, probes, "solver.tolerance=1e-13")
+    record = poisson.record()
+    assert record["matrix"]["format"] == expected
+    q = record["quantities"]
+    assert q["probe.a"] == pytest.approx(1, abs=1e-9) and q["probe.b"] == pytest.approx(0.75, abs=1e-9)  # nodes are exact in 1D
+    assert q["integral_f"] == pytest.approx(2) and q["flux.2"] == pytest.approx(2, abs=1e-9)
+    error = run_alone(text.replace('2: "f"', '2: "f/(x - x)"'), code=1).stderr
+    assert "problem.source[2]" in error and "at (x, y, z) = (1." in error
 
 
 @pytest.mark.parametrize("storage", ["csr", "half_cds"])

@@ -106,6 +106,9 @@ TEST(LatticeProblem, ConditionsOfAllTypesAndFilesWithMaterials) {
       spec.coefficient[static_cast<int>(material)] = {std::to_string(factor++) + " + x*x"};
     spec.boundary = {robin("1 + x*x", "y")};
     expect_equal(spec);
+    for (unsigned const material : estimate(spec).mesh.material_ids)
+      spec.source_of_material[static_cast<int>(material)] = std::to_string(factor++) + " - x*y";
+    expect_equal(spec);
     ++files;
   }
   EXPECT_GE(files, 1);

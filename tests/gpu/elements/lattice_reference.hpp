@@ -53,7 +53,7 @@ struct LatticeReference {
     }
     for (std::int64_t l = 0; l < box.layout.n_lattices; ++l)
       problem.material.push_back(static_cast<std::int32_t>(l * 7 % std::ssize(c.k)));
-    problem.source = c.f.code;
+    problem.sources = {c.f.code};
     set_conditions(c);
     problem.pure_neumann = !c.dirichlet && !c.robin;
 

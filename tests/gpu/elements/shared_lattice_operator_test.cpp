@@ -66,7 +66,7 @@ LatticeProblem part_of(LatticeProblem const& whole, test::ShareOfBox const& shar
   part.isoparametric = whole.isoparametric;
   part.layout = share.lattices.layout;
   part.coefficients = whole.coefficients;
-  part.source = whole.source;
+  part.sources = whole.sources;
   std::int64_t const m = part.layout.nodes(), of_lattice = 3 * m * m * m, n = part.layout.cells, p1 = part.layout.order + 1,
                      of_face = n * n * p1 * p1;
   HostVector<double> coordinates;
