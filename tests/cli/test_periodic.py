@@ -262,3 +262,28 @@ def test_direct_takes_a_periodic_box_in_one_piece(poisson):
     direct = poisson.record("direct")
     assert direct["status"] == "converged" and direct["solver"]["preconditioner"] == "direct"
     assert direct["quantities"]["energy"] == pytest.approx(one["quantities"]["energy"], rel=1e-9)
+
+
+@pytest.mark.parametrize("mesh, sets", [
+    ("{cells: [4, 4, 4]}", []), ("{cells: [4, 4, 4]}", ["matrix.format=csr"]), ("{cells: [3, 3, 3]}", ["problem.element.order=2"]),
+    ("{generator: hyper_cube, arguments: [0, 1, true], refinements: 2}", []),
+    ("{cells: [4, 4, 4], adaptive: {tolerance: 1.0e-6, max_cycles: 4}}", [])])
+def test_dirichlet_values_that_contradict_the_jump_are_told(poisson, mesh, sets):
+    """u = 0 on z = 0 on both sides of a jump of 1: the side that counts does not depend on the mesh or its numbers."""
+    text = f"""
+problem:
+  mesh: {mesh}
+  boundary:
+    - {{ids: [0, 1], type: periodic, value: 1}}
+    - {{ids: [4], type: dirichlet, value: "0"}}
+    - {{ids: all, type: neumann, value: "0"}}
+output: {{picture: false, report: false, vtk: {{enabled: false}}, probes: [{{name: a, at: [0, 0.5, 0]}}, {{name: b, at: [1, 0.5, 0]}}]}}
+"""
+    words = [f"--set={one}" for one in sets]
+    done = poisson("run", poisson.write(text), "--output", "out", "--quiet", *words, code=(0, 2))
+    assert "problem.boundary[0].value: problem.boundary[1] holds u at 0" in done.stderr and "both cannot be" in done.stderr
+    q = poisson.record()["quantities"]
+    assert q["probe.a"] == pytest.approx(0, abs=1e-12) and q["probe.b"] == pytest.approx(1)
+    done = poisson("run", poisson.write(text.replace(
+        'dirichlet, value: "0"', 'dirichlet, value: "x"')), "--output", "fits", "--quiet", *words, code=(0, 2))
+    assert "both cannot be" not in done.stderr
