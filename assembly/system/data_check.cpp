@@ -702,8 +702,10 @@ void check_periodic(Space const& space, ReferenceElement const& element, Problem
       place[d] = std::llround(x[d] / scale);
     return place;
   };
-  if (!space.box || !space.sides_have_ids) {
-    Point3 low{}, high{};
+  if (!(space.box && space.sides_have_ids) && !condition_at.empty()) {
+    Point3 low, high;
+    low.fill(DataFindings::infinity);
+    high.fill(-DataFindings::infinity);
     for (auto const& [unknown, entry] : condition_at)
       for (std::size_t d = 0; d < 3; ++d) {
         low[d] = std::min(low[d], space.point(unknown)[d]);
@@ -714,7 +716,7 @@ void check_periodic(Space const& space, ReferenceElement const& element, Problem
       by_place.emplace(place_of(space.point(unknown)), entry);
   }
   auto const condition_of_image = [&](Point3 const& x, std::size_t of_first) -> std::optional<std::size_t> {
-    if (scale == 0)
+    if (space.box && space.sides_have_ids)
       return of_first;
     std::array<std::int64_t, 3> const at = place_of(x);
     for (int near = 0; near < 27; ++near)

@@ -28,7 +28,7 @@ bool has_constant_coefficient(BoxProblem const& problem) {
 }
 /// Whether LabelOperator is its matrix without entries.
 bool has_operator_of_materials(BoxProblem const& problem) {
-  return has_constants_of_materials(problem) && problem.has_equal_cells() &&
+  return has_constants_of_materials(problem) && problem.has_equal_cells() && problem.coefficient.size() < tensor_entries &&
          std::ranges::none_of(problem.faces, [](auto const& face) { return face.type == BoxProblem::Face::Type::robin; });
 }
 bool has_constant_source(BoxProblem const& problem) {
@@ -72,7 +72,8 @@ bool BoxSystem::fits(std::array<std::int64_t, 3> const& cells) {
 }
 
 bool BoxSystem::can_assemble(BoxProblem const& problem, Format format) {
-  bool const one_stencil = problem.has_equal_cells() && has_constant_coefficient(problem);
+  bool const one_stencil =
+      problem.has_equal_cells() && has_constant_coefficient(problem) && problem.coefficient.size() < tensor_entries;
   return fits(problem.cells) && (format == Format::half_cds || one_stencil || has_operator_of_materials(problem));
 }
 

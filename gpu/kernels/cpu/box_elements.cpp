@@ -133,11 +133,25 @@ void make_rows(BoxElements const& box, std::int64_t first_plane, std::int64_t en
                double* values, double* rhs) {
   auto const tables = box_tables<components>(box.cell);
   std::int64_t const nx = box.nodes[0], ny = box.nodes[1], n = box.n_rows();
+  auto const fill_constants = [&](StripValues(&of_k)[components]) {
+    for (int c = 0; c < components; ++c)
+      fill_strip(k.constant[static_cast<std::size_t>(c)], of_k[c]);
+  };
+  // Where k is constant, and cells are equal, the entries of all deep rows are those of one.
+  bool const is_constant =
+      !graded && std::all_of(k.points.begin(), k.points.begin() + components, [](double const* of) { return of == nullptr; });
+  double constant_entries[14][strip];
+  if (is_constant) {
+    StripValues of_k[components], unused{};
+    fill_constants(of_k);
+    double ignored[strip];
+    BoxElements const block{{strip + 4, 5, 5}, box.cell, {}};
+    deep_rows<components, graded>(block, tables, k, BoxField{}, Node{{2, 2, 2}}, of_k, unused, constant_entries, ignored);
+  }
 #pragma omp parallel if ((end_plane - first_plane) * ny * nx * 300 >= cpu::work_worth_threads)
   {
     StripValues of_k[components], of_f;
-    for (int c = 0; c < components; ++c)
-      fill_strip(k.constant[static_cast<std::size_t>(c)], of_k[c]);
+    fill_constants(of_k);
     fill_strip(f.constant[0], of_f);
 #pragma omp for collapse(2) schedule(static)
     for (std::int64_t z = first_plane; z < end_plane; ++z)
@@ -149,9 +163,13 @@ void make_rows(BoxElements const& box, std::int64_t first_plane, std::int64_t en
             // The last strip begins earlier, and makes some rows again.
             std::int64_t const from = std::min(x, nx - 2 - strip);
             double entries[14][strip], load[strip];
-            deep_rows<components, graded>(box, tables, k, f, Node{{from, y, z}}, of_k, of_f, entries, load);
+            if (is_constant)
+              load_rows<components, graded>(box, tables, f, Node{{from, y, z}}, of_f, load);
+            else
+              deep_rows<components, graded>(box, tables, k, f, Node{{from, y, z}}, of_k, of_f, entries, load);
+            auto const& made = is_constant ? constant_entries : entries;
             for (int s = 0; s < 14 && values != nullptr; ++s)
-              std::copy_n(entries[s], strip, values + s * n + line + from);
+              std::copy_n(made[s], strip, values + s * n + line + from);
             std::copy_n(load, strip, rhs + line + from);
             x = from + strip;
             continue;
