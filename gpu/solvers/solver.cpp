@@ -1768,7 +1768,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     setup += 8 * n;
     setup_on_backend += 16 * n;
   }
-  bool const extended = known.precision != Precision::double_ && known.precision != Precision::automatic;
+  bool const extended = options.precision != Precision::double_ && options.precision != Precision::automatic;
   // b as the iterations see it, where that is not b itself.
   std::int64_t const right_hand_side = ((extended ? 8 : 0) + (options.constant_null_space ? 8 : 0)) * n;
   SolverMemory result;
