@@ -1587,10 +1587,12 @@ std::int64_t rounded_share(std::int64_t count, std::int64_t part, std::int64_t w
   return static_cast<std::int64_t>(static_cast<double>(count) * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-/// Whether double precision is expected to end before the tolerance, so that `auto` goes on as `refined`: on meshes of n rows with
-/// equal cells the residual stays at about 0.09 eps n^(2/3), as h^-2 (boxes, balls and blocks of 10 to 65 million on an H200).
-bool is_refined_later(SolverOptions const& options, std::int64_t n_rows) {
-  double const least = 0.09 * std::numeric_limits<double>::epsilon() / 2 * std::pow(static_cast<double>(n_rows), 2. / 3);
+/// Whether double precision is expected to end before the tolerance, so that `auto` goes on as `refined`: on meshes of n rows the
+/// residual stays at about 0.1 eps n^(2/3), as h^-2, and at a quarter of that where rows are a stencil. (On an H200 boxes, balls and
+/// blocks of 15 million rows in half_cds and matrix_free came to 1e-12 in double, and those of 34 and 65 million did not; by a
+/// stencil 135 million did, and 500 million did not.)
+bool is_refined_later(SolverOptions const& options, std::int64_t n_rows, bool is_stencil) {
+  double const least = (is_stencil ? 0.024 : 0.1) * unit_roundoff<double> * std::pow(static_cast<double>(n_rows), 2. / 3);
   return options.precision == Precision::automatic && options.tolerance < least;
 }
 
@@ -1622,7 +1624,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   std::int64_t const n = system.n_rows, nnz = system.nnz;
   bool const cpu = system.backend == Backend::cpu;
   SolverOptions known = options;
-  if (is_refined_later(options, std::max(n, system.rows_of_all)))
+  if (is_refined_later(options, std::max(n, system.rows_of_all), system.is_stencil))
     known.precision = Precision::refined;
   bool const lattice_levels = system.n_lattice_nodes > 0 && has_levels(system.lattice_cells);
   ExpectedOrderOne const& order_one = system.order_one;
