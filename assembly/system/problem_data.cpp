@@ -145,15 +145,27 @@ Function::Function(std::string const& text, std::string const& key, ExpressionNa
 double Function::finite(Point3 const& x, char const* what) const {
   double const value = (*this)(x);
   if (!std::isfinite(value))
-    throw InputError(key(), std::string(what) + " '" + expression_.text() + "' is " + to_text(value) +
-                                " at (x, y, z) = " + to_text(x) + "; it must be finite there");
+    throw InputError(key(),
+                     std::string(what) + " '" + expression_.text() + "' is " + to_text(value) +
+                         (constant_ ? "; it must be finite" : " at (x, y, z) = " + to_text(x) + "; it must be finite there"));
   return value;
 }
 
 void refuse_alpha(Function const& alpha, Point3 const& x) {
-  throw InputError(alpha.key(), "alpha is " + to_text(alpha.finite(x, "alpha")) + " at (x, y, z) = " + to_text(x) +
+  throw InputError(alpha.key(), "alpha is " + to_text(alpha.finite(x, "alpha")) +
+                                    (alpha.is_constant() ? "" : " at (x, y, z) = " + to_text(x)) +
                                     "; it must not be negative, or the matrix is not positive definite");
 }
+
+namespace {
+
+/// Throws InputError for a constant that is not finite; `what` starts the message. Others show at the points of the mesh.
+void require_finite(Function const& f, char const* what) {
+  if (f.is_constant())
+    static_cast<void>(f.finite({}, what));
+}
+
+}  // namespace
 
 bool Function::can_jump() const {
   if (is_constant())
@@ -323,6 +335,9 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     add_source(materials_named(name, key), text, key);
   }
 
+  for (Function const& source : sources)
+    require_finite(source, "the source");
+
   std::optional<std::size_t> by_default;
   std::map<unsigned, CoefficientExpressions const*> given;
   auto const give = [&](std::set<unsigned> const& ids, std::size_t index, std::string const& key,
@@ -391,6 +406,10 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     boundary.push_back({condition.type, Function(condition.value, key + ".value", names_),
                         Function(condition.type == BoundaryType::robin ? condition.alpha : "0", key + ".alpha", names_)});
     bool const periodic = condition.type == BoundaryType::periodic;
+    require_finite(boundary.back().value, condition.type == BoundaryType::dirichlet ? "the Dirichlet value" : "the boundary value");
+    require_finite(boundary.back().alpha, "alpha");
+    if (Function const& alpha = boundary.back().alpha; alpha.is_constant() && alpha({}) < 0)
+      refuse_alpha(alpha, {});
     boundary.back().map = condition.map;
     if (condition.all_ids && periodic)
       throw InputError(key + ".ids", "a periodic condition joins two boundaries: give their two ids or names");
@@ -471,8 +490,10 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     throw InputError("problem.boundary", "no condition for boundary id " + list_of(missing, names.boundary_groups) +
                                              "; the mesh has the ids " + list(names.boundary_groups.ids_of(boundary_ids)) +
                                              ": name the missing ones in a condition, or use 'ids: all' for what is left");
-  if (spec.exact)
+  if (spec.exact) {
     exact.emplace(*spec.exact, "problem.exact", names_);
+    require_finite(*exact, exact_name);
+  }
 }
 
 std::set<unsigned> ProblemData::conditioned_surfaces() const {

@@ -151,3 +151,23 @@ output: {picture: false, quantities: {one: "2 * %s"}}
     for command in ("check", "run"):
         assert f"output.quantities.one: '{quantity}' is not known" in poisson(command, config, code=1).stderr
     poisson("check", poisson.write(text % (mesh, "mean.a" if "regions" in mesh else "flux.1"), "right.yaml"))
+
+
+@pytest.mark.parametrize("sets, words", [
+    (["problem.source=1/0"], ["problem.source: ", "is inf; it must be finite"]),
+    (["problem.boundary[0].value=1/0"], ["problem.boundary[0].value: the Dirichlet value '1/0' is inf"]),
+    (["problem.boundary[1].value=sqrt(-1)"], ["problem.boundary[1].value: the boundary value 'sqrt(-1)' is "]),
+    (["problem.boundary[1].alpha=-2"], ["problem.boundary[1].alpha: alpha is -2; it must not be negative"]),
+    (["problem.exact=log(0)"], ["problem.exact: the exact solution 'log(0)' is -inf"]),
+])
+def test_constants_that_no_mesh_makes_right_are_refused_as_a_run_does(poisson, sets, words):
+    config = poisson.write("""
+problem:
+  mesh: {cells: [4, 4, 4]}
+  boundary: [{ids: [0], type: dirichlet, value: "0"}, {ids: all, type: robin, alpha: "1", value: "0"}]
+output: {picture: false, vtk: {enabled: false}}
+""")
+    for command in (["check"], ["run", "--output", "out", "--overwrite", "--quiet"]):
+        done = poisson(command[0], config, *command[1:], *[f"--set={one}" for one in sets], code=1)
+        for word in words:
+            assert word in done.stderr, done.stderr
