@@ -1588,8 +1588,8 @@ std::int64_t rounded_share(std::int64_t count, std::int64_t part, std::int64_t w
 }
 
 /// Whether double precision is expected to end before the tolerance, so that `auto` goes on as `refined`: on meshes of n rows the
-/// residual stays at about 0.1 eps n^(2/3), as h^-2, and at a quarter of that where rows are a stencil. (On an H200 boxes, balls and
-/// blocks of 15 million rows in half_cds and matrix_free came to 1e-12 in double, and those of 34 and 65 million did not; by a
+/// residual stays at about 0.1 eps n^(2/3), as h^-2, and at a quarter of that where rows are a stencil. (On an H200 boxes, balls
+/// and blocks of 15 million rows in half_cds and matrix_free came to 1e-12 in double, and those of 34 and 65 million did not; by a
 /// stencil 135 million did, and 500 million did not.)
 bool is_refined_later(SolverOptions const& options, std::int64_t n_rows, bool is_stencil) {
   double const least = (is_stencil ? 0.024 : 0.1) * unit_roundoff<double> * std::pow(static_cast<double>(n_rows), 2. / 3);
