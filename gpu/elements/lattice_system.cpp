@@ -14,6 +14,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace poisson {
 
@@ -269,11 +270,7 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
                          LatticeTensors const& tensors) {
   slab.layers = {first_layer, end_layer - first_layer};
   std::int64_t const n = elements_.lattices.cells;
-  struct Data {
-    std::int32_t coefficient, source;
-    auto operator<=>(Data const&) const = default;
-  };
-  std::map<Data, std::vector<std::int64_t>> of_data;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int64_t>> of_data;  // by the indices of k and f
   auto const index_of = [n](std::vector<std::int32_t> const& of_lattice, std::int64_t layer) {
     return of_lattice.empty() ? 0 : of_lattice[static_cast<std::size_t>(layer / n)];
   };
@@ -307,14 +304,14 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
       field.points = array.data();
       return field;
     };
-    auto const& coefficient = problem.coefficients[static_cast<std::size_t>(data.coefficient)];
+    auto const& coefficient = problem.coefficients[static_cast<std::size_t>(data.first)];
     LatticeCoefficient k;
     ValueCheck const check = coefficient.size() == tensor_entries ? ValueCheck::finite : ValueCheck::positive;
     if (tensors.values != nullptr)
       for (std::size_t c = 0; c < coefficient.size(); ++c)
         k[c] = field_of(coefficient[c], slab.k[c], check, DataError::Quantity::coefficient);
     LatticeField const f =
-        field_of(problem.sources[static_cast<std::size_t>(data.source)], slab.f, ValueCheck::finite, DataError::Quantity::source);
+        field_of(problem.sources[static_cast<std::size_t>(data.second)], slab.f, ValueCheck::finite, DataError::Quantity::source);
     kernels_.tensors(context_, elements_, slab.layers, listed, n_listed, static_cast<int>(coefficient.size()), k, f, shift_,
                      tensors, slab.load.data(), failed_.data(), not_definite_.data());
     listed += n_listed;
