@@ -2,6 +2,7 @@
 
 #include "assembly/parallel.hpp"
 #include "assembly/space/space.hpp"
+#include "assembly/system/periodic.hpp"
 #include "assembly/system/problem_data.hpp"
 #include "gpu/core/expression_code.hpp"
 #include "gpu/core/tensor_entries.hpp"
@@ -9,8 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -634,40 +633,6 @@ void check_robin(Space const& space, ReferenceElement const& element, ProblemDat
   });
 }
 
-}  // namespace
-
-namespace {
-
-/// Where the first boundary of a periodic condition goes: x to R x + t, row by row, four numbers each. None: a part does not tell.
-std::optional<std::array<double, 12>> motion_of(Space const& space, BoundaryData const& condition,
-                                                std::array<std::vector<int>, 6> const& nodes) {
-  if (condition.map)
-    return condition.map;
-  std::array<double, 12> map{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
-  if (space.box && space.sides_have_ids) {
-    std::size_t const d = condition.sides[0] / 2;
-    map[4 * d + 3] = condition.sides[0] < condition.sides[1] ? space.box->extent[d] : -space.box->extent[d];
-    return map;
-  }
-  if (space.n_cells_of_whole != 0)
-    return {};
-  std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local));
-  std::array<Point3, 2> low;
-  for (Point3& of_side : low)
-    of_side.fill(DataFindings::infinity);
-  for (BoundaryFace const& face : space.boundary_faces)
-    for (std::size_t side = 0; side < 2; ++side)
-      if (face.boundary_id == condition.sides[side]) {
-        space.dofs(face.cell, dofs.data());
-        for (int const i : nodes[face.face])
-          for (std::size_t d = 0; d < 3; ++d)
-            low[side][d] = std::min(low[side][d], space.point(dofs[i])[d]);
-      }
-  for (std::size_t d = 0; d < 3; ++d)
-    map[4 * d + 3] = low[1][d] - low[0][d];
-  return map;
-}
-
 /// Where u has Dirichlet values on both sides of a periodic condition that differ by another number than its jump.
 void check_periodic(Space const& space, ReferenceElement const& element, ProblemData const& data,
                     std::function<bool(std::int32_t unknown)> const& counts, DataFindings& found) {
@@ -693,68 +658,44 @@ void check_periodic(Space const& space, ReferenceElement const& element, Problem
     std::size_t& held = condition_at.emplace(unknown, entry).first->second;
     held = std::min(held, entry);
   });
-  // On every side of a box there is one condition, and it holds u on both sides of another one. Elsewhere nodes are looked up.
-  std::map<std::array<std::int64_t, 3>, std::size_t> by_place;
-  double scale = 0;
-  auto const place_of = [&](Point3 const& x) {
-    std::array<std::int64_t, 3> place{};
-    for (std::size_t d = 0; d < 3; ++d)
-      place[d] = std::llround(x[d] / scale);
-    return place;
-  };
-  if (!(space.box && space.sides_have_ids) && !condition_at.empty()) {
-    Point3 low, high;
-    low.fill(DataFindings::infinity);
-    high.fill(-DataFindings::infinity);
-    for (auto const& [unknown, entry] : condition_at)
-      for (std::size_t d = 0; d < 3; ++d) {
-        low[d] = std::min(low[d], space.point(unknown)[d]);
-        high[d] = std::max(high[d], space.point(unknown)[d]);
-      }
-    scale = 1e-7 * std::hypot(high[0] - low[0], high[1] - low[1], high[2] - low[2]);
-    for (auto const& [unknown, entry] : condition_at)
-      by_place.emplace(place_of(space.point(unknown)), entry);
-  }
-  auto const condition_of_image = [&](Point3 const& x, std::size_t of_first) -> std::optional<std::size_t> {
-    if (space.box && space.sides_have_ids)
-      return of_first;
-    std::array<std::int64_t, 3> const at = place_of(x);
-    for (int near = 0; near < 27; ++near)
-      if (auto const there = by_place.find({at[0] + near % 3 - 1, at[1] + near / 3 % 3 - 1, at[2] + near / 9 - 1});
-          there != by_place.end())
-        return there->second;
-    return {};
-  };
-  std::unordered_map<std::size_t, std::optional<std::array<double, 12>>> motions;
   std::unordered_set<std::int32_t> met;
   double const range = found.ranges.dirichlet_high - found.ranges.dirichlet_low;
-  auto const is_periodic = [](BoundaryData const& of) { return of.type == BoundaryType::periodic; };
-  for_nodes(is_periodic, [&](BoundaryFace const& face, std::size_t entry, std::int32_t unknown) {
-    BoundaryData const& condition = data.boundary[entry];
-    auto const held = condition_at.find(unknown);
-    if (face.boundary_id != condition.sides[0] || held == condition_at.end() || !counts(unknown))
-      return;
-    if (!motions.contains(entry))
-      motions[entry] = motion_of(space, condition, nodes);
-    if (!motions[entry])
-      return;
-    std::array<double, 12> const& map = *motions[entry];
+  auto const compare = [&](std::size_t periodic, std::int32_t unknown, std::size_t of_first, Point3 const& image,
+                           std::size_t of_image) {
     Point3 const x = space.point(unknown);
-    Point3 image{};
-    for (std::size_t d = 0; d < 3; ++d)
-      image[d] = map[4 * d] * x[0] + map[4 * d + 1] * x[1] + map[4 * d + 2] * x[2] + map[4 * d + 3];
-    std::optional<std::size_t> const of_image = condition_of_image(image, held->second);
-    if (!of_image)
-      return;
-    double const here = data.boundary[held->second].value(x),
-                 there = data.boundary[*of_image].value(image) - condition.value(image);
-    if (!(std::abs(there - here) > 1e-6 * std::max(range, std::abs(condition.value(image)))))
+    double const jump = data.boundary[periodic].value(image), here = data.boundary[of_first].value(x),
+                 there = data.boundary[of_image].value(image) - jump;
+    if (!(std::abs(there - here) > 1e-6 * std::max(range, std::abs(jump))))
       return;
     if (found.periodic_meeting.count == 0)
-      found.periodic_meeting = {
-          0, x, {here, there}, {static_cast<std::int32_t>(held->second), static_cast<std::int32_t>(entry)}, 0};
+      found.periodic_meeting = {0, x, {here, there}, {static_cast<std::int32_t>(of_first), static_cast<std::int32_t>(periodic)}, 0};
     found.periodic_meeting.count += met.insert(unknown).second ? 1 : 0;
-  });
+  };
+  auto const is_periodic = [](BoundaryData const& of) { return of.type == BoundaryType::periodic; };
+  auto const joins_opposite_sides = [&](BoundaryData const& of) {
+    return !is_periodic(of) || (!of.map && (of.sides[0] ^ of.sides[1]) == 1);
+  };
+  if (space.box && space.sides_have_ids && std::ranges::all_of(data.boundary, joins_opposite_sides)) {
+    // A part knows, too: one condition has a whole side, and so both ends of another one.
+    for_nodes(is_periodic, [&](BoundaryFace const& face, std::size_t entry, std::int32_t unknown) {
+      auto const held = condition_at.find(unknown);
+      if (face.boundary_id != data.boundary[entry].sides[0] || held == condition_at.end() || !counts(unknown))
+        return;
+      auto const d = static_cast<std::size_t>(face.face / 2);
+      Point3 image = space.point(unknown);
+      image[d] += face.face % 2 == 0 ? space.box->extent[d] : -space.box->extent[d];
+      compare(entry, unknown, held->second, image, held->second);
+    });
+    return;
+  }
+  if (space.n_cells_of_whole != 0)
+    return;
+  for (PeriodicNodePair const& pair : periodic_pairs(periodic_nodes(space, element, data), data)) {
+    auto const first = condition_at.find(static_cast<std::int32_t>(pair.first)),
+               second = condition_at.find(static_cast<std::int32_t>(pair.second));
+    if (first != condition_at.end() && second != condition_at.end() && counts(first->first))
+      compare(pair.condition, first->first, first->second, pair.at_second, second->second);
+  }
 }
 
 }  // namespace
@@ -985,8 +926,7 @@ std::vector<std::pair<std::string, std::string>> DataFindings::warnings(std::siz
                             "u is held at " +
                             number(periodic_meeting.values[1]) + ": both cannot be, at " + cells(periodic_meeting.count, "node") +
                             " of the side; the value of the node with the smaller z, then y, then x counts. Let the Dirichlet "
-                            "values of the two sides "
-                            "differ by the jump");
+                            "values of the two sides differ by the jump");
   if (auto const [first, second] = robin_meeting.conditions;
       robin_meeting.count > 0 && static_cast<std::size_t>(second) < n_conditions)
     result.emplace_back(

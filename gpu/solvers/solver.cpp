@@ -1739,12 +1739,13 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     // A P, P, P^T and P^T A P in double with their offsets; diagonal, strongest couplings and aggregates. Rows of higher orders
     // meet more aggregates.
     std::int64_t const products = nnz > 40 * n ? nnz * 3 / 4 : nnz * 7 / 10;
-    setup_on_backend = finest_in_single + number * n + 12 * (products + 2 * 5 * n) + 24 * n + 20 * n;
-    if (!cpu) {  // CSR where it is not there; strong couplings while P is made, then places for A P and P^T A P
+    setup_on_backend = finest_in_single + number * n;
+    if (cpu) {
+      setup_on_backend += 12 * (products + 2 * 5 * n) + 24 * n + 20 * n;
+    } else {  // CSR where it is not there; strong couplings while P is made, then places for A P and P^T A P
       std::int64_t const p = 12 * 5 * n + 8 * n, of_p = 12 * (nnz + nnz / 3 + n) + p,
                          of_products = 2 * p + 12 * (std::max(nnz / 4 * 3, 3 * 5 * n) + n + 3 * 5 * n + nnz * 13 / 100) + 16 * n;
-      setup_on_backend =
-          finest_in_single + number * n + (is_csr ? 0 : CsrMatrix::csr_bytes(n, nnz)) + std::max(of_p + 20 * n, of_products);
+      setup_on_backend += (is_csr ? 0 : CsrMatrix::csr_bytes(n, nnz)) + std::max(of_p + 20 * n, of_products);
     }
   } else if (multigrid && system.is_stencil) {
     // Levels of stencils have the diagonal and three vectors. From where cells are odd in number coarser levels are stored, and
