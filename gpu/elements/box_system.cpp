@@ -544,7 +544,8 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format, bool with_mat
     std::int64_t const count = end_cells - first_cells;
     fill(k, k_tables, k_codes, k_on_host, k_points, first_cells, count, k_check, DataError::Quantity::coefficient);
     if (is_full && !k_on_host) {
-      kernels_.check_definite(context_, 2 * nx * ny * count, k, failed_.data());
+      std::int64_t const points = has_constant_coefficient(problem) ? 1 : 2 * nx * ny * count;
+      kernels_.check_definite(context_, points, k, failed_.data());
       throw_if_failed(gauss_grid(), {0, 0, 2 * first_cells}, {nx, ny, 2 * count}, DataError::Quantity::coefficient, -1);
     }
     if (box_.is_graded() && k_codes.size() == 1) {  // whose scale differs by direction

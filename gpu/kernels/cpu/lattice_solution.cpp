@@ -68,7 +68,7 @@ struct AtPoint {
   double const* by[3];
   double k[tensor_entries][lanes];
 };
-// Two functions, neither of which returns a struct: what a loop over lanes declares itself, but for numbers, stays in memory.
+// Functions that return no struct: what a loop over lanes declares itself, but for numbers, stays in memory.
 [[gnu::always_inline]] inline double cofactors_of(AtPoint const& at, int l, double (&c)[9]) {
   auto const& j = at.jacobian;
   return poisson::cofactors_of({j[0][l], j[1][l], j[2][l], j[3][l], j[4][l], j[5][l], j[6][l], j[7][l], j[8][l]}, c);
@@ -78,21 +78,26 @@ struct AtPoint {
   double ignored[9];
   return cofactors_of(at, l, ignored);
 }
-/// det(J)^2 grad v . k grad v.
-[[gnu::always_inline]] inline double squared_gradient(AtPoint const& at, int l) {
+/// det(J) grad v.
+[[gnu::always_inline]] inline void gradient_of(AtPoint const& at, int l, double (&g)[3]) {
   double c[9];
   static_cast<void>(cofactors_of(at, l, c));
   double const x = at.by[0][l], y = at.by[1][l], z = at.by[2][l];
-  double const gx = c[0] * x + c[1] * y + c[2] * z, gy = c[3] * x + c[4] * y + c[5] * z, gz = c[6] * x + c[7] * y + c[8] * z;
-  return at.k[0][l] * gx * gx + at.k[1][l] * gy * gy + at.k[2][l] * gz * gz;
+  g[0] = c[0] * x + c[1] * y + c[2] * z;
+  g[1] = c[3] * x + c[4] * y + c[5] * z;
+  g[2] = c[6] * x + c[7] * y + c[8] * z;
+}
+/// det(J)^2 grad v . k grad v.
+[[gnu::always_inline]] inline double squared_gradient(AtPoint const& at, int l) {
+  double g[3];
+  gradient_of(at, l, g);
+  return at.k[0][l] * g[0] * g[0] + at.k[1][l] * g[1] * g[1] + at.k[2][l] * g[2] * g[2];
 }
 /// What the entries of k off its diagonal add to that.
 [[gnu::always_inline]] inline double off_diagonal(AtPoint const& at, int l) {
-  double c[9];
-  static_cast<void>(cofactors_of(at, l, c));
-  double const x = at.by[0][l], y = at.by[1][l], z = at.by[2][l];
-  double const gx = c[0] * x + c[1] * y + c[2] * z, gy = c[3] * x + c[4] * y + c[5] * z, gz = c[6] * x + c[7] * y + c[8] * z;
-  return 2 * (at.k[3][l] * gx * gy + at.k[4][l] * gx * gz + at.k[5][l] * gy * gz);
+  double g[3];
+  gradient_of(at, l, g);
+  return 2 * (at.k[3][l] * g[0] * g[1] + at.k[4][l] * g[0] * g[2] + at.k[5][l] * g[1] * g[2]);
 }
 
 /// What a thread needs to integrate over groups of cells. Arrays have `lanes` numbers for each point or node, x fastest.
