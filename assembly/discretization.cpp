@@ -917,14 +917,11 @@ std::int64_t Discretization::emptied_entries(DirichletValues const& dirichlet,
   return assembly::emptied_entries(impl_->space, dirichlet, is_row);
 }
 
-void Discretization::refuse(DataError const& error, bool of_cells) const {
+void Discretization::refuse(DataError const& error) const {
   using Quantity = DataError::Quantity;
   ProblemData const& data = impl_->data;
   auto const condition = [&]() -> BoundaryData const& { return data.boundary_at(static_cast<unsigned>(error.part)); };
-  auto const material_of_part = [&] {
-    Space const& space = impl_->space;
-    return space.material(error.part * (space.lattices && !of_cells ? space.lattices->cells_of_lattice() : 1));
-  };
+  auto const material_of_part = [&] { return impl_->space.material(error.part); };
   switch (error.quantity) {
   case Quantity::coefficient: {
     unsigned const material = material_of_part();

@@ -242,9 +242,8 @@ public:
   void make_compatible(HostVector<double>& rhs) const;
   /// Shifts u so that its integral is zero.
   void subtract_mean(HostVector<double>& u) const;
-  /// What that assembly found wrong with the data, in the words of the assembly here: throws InputError. `of_cells`: every cell was
-  /// a lattice.
-  [[noreturn]] void refuse(DataError const& error, bool of_cells = false) const;
+  /// What that assembly found wrong with the data, in the words of the assembly here: throws InputError.
+  [[noreturn]] void refuse(DataError const& error) const;
   /// u = C x + g from the solution x of a system of this discretisation. In a pure Neumann problem u is shifted so that its
   /// integral is zero.
   [[nodiscard]] HostVector<double> reconstruct(LinearSystem const& system, HostVector<double> x) const;

@@ -85,8 +85,6 @@ struct Obstacle {
 std::vector<Obstacle> obstacles_of(RunConfig const& config, MeshSummary const& mesh) {
   using enum Obstacle::To;
   assembly::ProblemSpec const& problem = config.problem;
-  bool const regions = mesh.lattices > 0 && std::any_of(problem.mesh.regions.begin(), problem.mesh.regions.end(),
-                                                        [&](auto const& region) { return !problem.mesh.is_void(region); });
   // Where the inner rows are one stencil, only the right-hand side has values at points. The host evaluates these, also where parts
   // are too thin for the stencil.
   bool const stencil = mesh.box_for_elements && problem.order == 1 && (mesh.stencil_faces > 0 || mesh.label_cells > 0);
@@ -94,8 +92,6 @@ std::vector<Obstacle> obstacles_of(RunConfig const& config, MeshSummary const& m
   auto const unless_stencil = [&](std::string const& refusal) { return stencil ? "" : refusal + other; };
   return {{!config.analysis.empty(), any_route, "analysis.svd needs the matrix in CSR",
            "matrix_free has no matrix for analysis.svd" + other},
-          {regions, lattices, "problem.mesh.regions may give a coarse cell several materials",
-           "matrix_free has one material for each coarse cell, and problem.mesh.regions may give it several" + other},
           {config.adaptive.is_asked(), any_route, "the mesh is refined locally, and has hanging nodes",
            "matrix_free does not tie hanging nodes, which a mesh with problem.mesh.adaptive has" + other},
           {mesh.periodic, lattices, "some boundaries are periodic", "matrix_free does not join periodic boundaries" + other},

@@ -455,6 +455,18 @@ bool leaves_nodes(RunConfig const& config, AssemblyPlan const& plan, assembly::E
          !asks_host_about(config, whole.mesh, plan) && Outputs(config, ranks).names().empty();
 }
 
+/// Bytes of the numbers of k, and of f, of all cells, where regions may give those of a lattice several.
+struct BytesOfNumbers {
+  std::int64_t of_k = 0, of_f = 0;
+};
+BytesOfNumbers bytes_of_numbers(assembly::ProblemSpec const& problem, LatticeLayout const& layout) {
+  if (problem.mesh.regions.empty() || layout.cells <= 1)
+    return {};
+  std::int64_t const n = layout.cells, bytes = 4 * layout.n_lattices * n * n * n;
+  bool const one_k = problem.coefficient.size() <= 1 && problem.coefficient_of_name.empty();
+  return {one_k ? 0 : bytes, problem.has_one_source() ? 0 : bytes};
+}
+
 /// What half_cds or matrix_free takes on lattices. Only the sizes of the layout are read.
 MatrixMemory of_lattices(RunConfig const& config, Format format, LargestPart const& part, AssemblyPlan const& plan) {
   LatticeLayout const& layout = part.layout;
@@ -464,6 +476,9 @@ MatrixMemory of_lattices(RunConfig const& config, Format format, LargestPart con
   MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, part.whole.varying_fields, backend, format, k_of_cell),
                                     LatticeSystem::kept_bytes(layout, format, k_of_cell) + kept_coordinates(part, plan),
                                     assembly::lattice_problem_bytes(layout, shares), backend);
+  BytesOfNumbers const numbers = bytes_of_numbers(config.problem, layout);
+  result.host_assembly += numbers.of_k + numbers.of_f;
+  (backend == Backend::cpu ? result.host : result.device) += numbers.of_k;  // for what is asked of u
   // Element vectors in double-double.
   std::int64_t const n1 = layout.order + 1, cells = layout.cells;
   if (backend == Backend::cpu && format == Format::matrix_free)

@@ -319,7 +319,7 @@ void System::assemble_own_lattices(Context& context) {
       rhs = system.take_rhs();
       matrix = system.take_matrix();
     } catch (DataError const& error) {
-      (has_pieces ? mesh_.around : mesh_.own)->refuse(error, !has_pieces);
+      (has_pieces ? mesh_.around : mesh_.own)->refuse(error);
     }
     if (mesh_.around)
       emptied = mesh_.around->emptied_entries(mesh_.around->dirichlet_on_rims(), [this](std::int64_t unknown) {

@@ -97,21 +97,62 @@ HostVector<double> coordinates_for(LatticeLayout const& layout) {
   return HostVector<double>(static_cast<std::size_t>(3 * layout.n_lattices * m * m * m));
 }
 
-/// Coefficients of all materials, and the sources, if any; `material_of(lattice)` has those of the problem's lattices.
-template <class MaterialOf>
-void set_data(LatticeProblem& problem, ProblemData const& data, MaterialOf const& material_of, bool with_source = true) {
+/// number_of(material) of the first cells of a space, which are in lattices of so many: one number a lattice, or, where those of a
+/// lattice differ, which regions may do, one a cell.
+template <class NumberOf>
+std::vector<std::int32_t> numbers_of_materials(Space const& space, std::int64_t n_lattices, std::int64_t cells_of_lattice,
+                                               NumberOf const& number_of) {
+  std::vector<std::int32_t> of_lattices(static_cast<std::size_t>(n_lattices));
+  std::atomic<bool> differ = false;
+  // Calls take(cell, number) for all cells.
+  auto const for_cells = [&](std::int64_t n_cells, std::int64_t step, auto const& take) {
+    constexpr std::int64_t at_once = 1 << 14;
+    parallel_for(n_parts(n_cells, at_once), [&](std::int64_t i) {
+      auto const [begin, end] = part(n_cells, at_once, i);
+      unsigned last = space.material(begin * step);
+      std::int32_t number = number_of(last);
+      for (std::int64_t cell = begin; cell < end; ++cell) {
+        if (unsigned const material = space.material(cell * step); material != last) {
+          last = material;
+          number = number_of(material);
+        }
+        take(cell, number);
+      }
+    });
+  };
+  for_cells(n_lattices, cells_of_lattice, [&](std::int64_t lattice, std::int32_t number) { of_lattices[lattice] = number; });
+  if (cells_of_lattice == 1 || space.has_materials_of_lattices())
+    return of_lattices;
+  std::int64_t const n_cells = n_lattices * cells_of_lattice;
+  for_cells(n_cells, 1, [&](std::int64_t cell, std::int32_t number) {
+    if (number != of_lattices[cell / cells_of_lattice])
+      differ.store(true, std::memory_order_relaxed);
+  });
+  if (!differ)
+    return of_lattices;
+  std::vector<std::int32_t> of_cells(static_cast<std::size_t>(n_cells));
+  for_cells(n_cells, 1, [&](std::int64_t cell, std::int32_t number) { of_cells[cell] = number; });
+  return of_cells;
+}
+
+/// Coefficients of all materials, and the sources, if any. The problem's lattices have the first cells of the space.
+void set_data(LatticeProblem& problem, Space const& space, ProblemData const& data, bool with_source = true) {
+  std::int64_t const n = problem.layout.n_lattices, of_lattice = problem.layout.cells * problem.layout.cells * problem.layout.cells;
+  auto const numbers = [&](std::map<unsigned, std::size_t> const& of_material) {
+    return numbers_of_materials(space, n, of_lattice,
+                                [&](unsigned material) { return static_cast<std::int32_t>(of_material.at(material)); });
+  };
   for (Coefficient const& coefficient : data.coefficients)
     problem.coefficients.push_back(coefficient.codes());
-  std::int64_t const n = problem.layout.n_lattices;
-  for (std::int64_t lattice = 0; lattice < n && data.coefficients.size() > 1; ++lattice)
-    problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(material_of(lattice))));
+  if (data.coefficients.size() > 1)
+    problem.material = numbers(data.coefficient_of);
   if (!with_source)
     return;
   problem.sources.clear();
   for (Function const& source : data.sources)
     problem.sources.push_back(source.code());
-  for (std::int64_t lattice = 0; lattice < n && data.sources.size() > 1; ++lattice)
-    problem.source_of.push_back(static_cast<std::int32_t>(data.source_of.at(material_of(lattice))));
+  if (data.sources.size() > 1)
+    problem.source_of = numbers(data.source_of);
 }
 
 struct CellOfLattice {
@@ -176,8 +217,7 @@ LatticeProblem problem_of(Space const& space, ReferenceElement const& element, P
     write_coordinates(space, coordinates.data());
     problem.coordinates = std::make_shared<HostVector<double> const>(std::move(coordinates));
   }
-  set_data(
-      problem, data, [&](std::int64_t lattice) { return space.material(lattice * n * n * n); }, with_source);
+  set_data(problem, space, data, with_source);
 
   BoundaryTerms const boundary = boundary_terms(space, element, data);
   problem.pure_neumann = !boundary.anchored;
@@ -215,9 +255,8 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
 
 namespace {
 
-/// The geometry of these lattices, whose nodes are those of a space. `material_of(lattice)` is the material.
-template <class MaterialOf>
-LatticeGeometry geometry_of(Space const& space, LatticeLayout layout, ProblemData const& data, MaterialOf const& material_of) {
+/// The geometry of these lattices, whose nodes are those of a space. They have the first cells of `with_cells`.
+LatticeGeometry geometry_of(Space const& space, LatticeLayout layout, ProblemData const& data, Space const& with_cells) {
   LatticeGeometry result;
   result.isoparametric = space.isoparametric;
   result.layout = std::move(layout);
@@ -227,24 +266,20 @@ LatticeGeometry geometry_of(Space const& space, LatticeLayout layout, ProblemDat
     result.coefficients.push_back(data.coefficient(material).codes());
     index.emplace(material, static_cast<std::int32_t>(index.size()));
   }
-  for (std::int64_t lattice = 0; lattice < result.layout.n_lattices && index.size() > 1; ++lattice)
-    result.material.push_back(index.at(material_of(lattice)));
+  std::int64_t const n = result.layout.cells;
+  if (index.size() > 1)
+    result.material = numbers_of_materials(with_cells, result.layout.n_lattices, n * n * n,
+                                           [&](unsigned material) { return index.at(material); });
   return result;
 }
 
 }  // namespace
 
 LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data) {
-  std::int64_t of_lattice = space.lattices ? space.lattices->cells_of_lattice() : 1;
-  bool const may_differ = space.material_ids.size() > 1 && !space.has_materials_of_lattices();
-  for (std::int64_t cell = 0; cell < space.n_in_lattices() && may_differ; ++cell)
-    if (space.material(cell) != space.material(cell / of_lattice * of_lattice))
-      of_lattice = 1;  // regions may give the cells of a lattice several materials
-  LatticeLayout layout = of_lattice > 1 ? space.lattices->layout
+  LatticeLayout layout = space.lattices ? space.lattices->layout
                          : space.box    ? layout_of_box(space.box->cells, space.order)
                                         : layout_of_cells(space, Copies::left_out);
-  LatticeGeometry result =
-      geometry_of(space, std::move(layout), data, [&](std::int64_t lattice) { return space.material(lattice * of_lattice); });
+  LatticeGeometry result = geometry_of(space, std::move(layout), data, space);
   if (space.box)
     result.lines = lines_of(space);
   return result;
@@ -252,8 +287,7 @@ LatticeGeometry lattice_geometry(Space const& space, ProblemData const& data) {
 
 LatticeGeometry lattice_geometry(Space const& own, Space const& around, std::span<std::int32_t const> in_around,
                                  ProblemData const& data) {
-  return geometry_of(around, layout_of_cells(own, Copies::left_out, in_around, around.n_dofs), data,
-                     [&](std::int64_t cell) { return own.material(cell); });
+  return geometry_of(around, layout_of_cells(own, Copies::left_out, in_around, around.n_dofs), data, own);
 }
 
 namespace {
@@ -304,7 +338,7 @@ LatticeProblem lattice_problem_of_pieces(Space const& around, ReferenceElement c
   problem.isoparametric = around.isoparametric;
   set_nodes(problem, around);
   std::int64_t const n = problem.layout.cells, of_lattice = n * n * n;
-  set_data(problem, data, [&](std::int64_t lattice) { return around.material(lattice * of_lattice); });
+  set_data(problem, around, data);
 
   BoundaryTerms const boundary = boundary_terms(around, element, data);
   std::int64_t const first = problem.layout.n_inner();

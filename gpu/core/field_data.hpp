@@ -22,7 +22,7 @@ public:
         at(place),
         value(found) {}
   Quantity quantity;
-  int part;                  ///< of `value` and `alpha` the face of a box; on lattices the lattice
+  int part;                  ///< of `value` and `alpha` the face of a box; on lattices the cell, lattice by lattice and x fastest
   std::array<double, 3> at;  ///< where
   double value;              ///< of the determinant
 };

@@ -23,7 +23,8 @@ struct LatticeGeometry {
   /// Where the node of an unknown of the solution is, unless there are lines. Threads call it side by side.
   std::function<std::array<double, 3>(std::int64_t number)> point;
   std::vector<std::vector<ExpressionCode>> coefficients;  ///< k of each material, as in BoxProblem
-  std::vector<std::int32_t> material;                     ///< of each lattice, an index of `coefficients`; may be empty for one
+  /// Of each lattice, or of each cell, lattice by lattice and x fastest, an index of `coefficients`; may be empty for one.
+  std::vector<std::int32_t> material;
 };
 
 /// -div(k grad u) = f with elements of order p on a mesh of lattices, with data on what bounds it: what gpu/elements assembles.
@@ -37,10 +38,10 @@ struct LatticeProblem {
   /// Where `coordinates` are empty: makes those of `count` lattices from `first` on, in the same layout.
   std::function<HostVector<double>(std::int64_t first, std::int64_t count)> make_coordinates{};
   std::array<HostVector<double>, 3> lines{};  ///< of a box (LatticeLayout): the coordinates of its nodes in every direction
-  std::vector<std::vector<ExpressionCode>> coefficients;  ///< k of each material, as in BoxProblem
-  std::vector<std::int32_t> material;  ///< of each lattice, an index of `coefficients`; may be empty where there is one
+  std::vector<std::vector<ExpressionCode>> coefficients;                   ///< k of each material, as in BoxProblem
+  std::vector<std::int32_t> material;                                      ///< as in LatticeGeometry
   std::vector<ExpressionCode> sources = {{Instruction(Op::constant, 0)}};  ///< f, of one or several materials
-  std::vector<std::int32_t> source_of;  ///< of each lattice, an index of `sources`; may be empty where there is one
+  std::vector<std::int32_t> source_of;                                     ///< an index of `sources`, in the order of `material`
 
   // Of the unknowns on rims, from n_inner on; of a box, of those at its surface (LatticeLayout::on_boundary).
   HostVector<std::uint8_t> fixed;        ///< 1 where there is a Dirichlet value

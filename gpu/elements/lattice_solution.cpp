@@ -88,13 +88,20 @@ LatticeSolution::LatticeSolution(Context& context, LatticeGeometry const& mesh, 
       points_.upload(std::span<double const>(on_host));
     elements_.node_points = points_.data();
   }
-  for (std::size_t material = 0; material < coefficients_.size() && coefficients_.size() > 1; ++material) {
-    std::vector<std::int32_t> numbers;
-    for (std::size_t lattice = 0; lattice < mesh.material.size(); ++lattice)
-      if (mesh.material[lattice] == static_cast<std::int32_t>(material))
-        numbers.push_back(static_cast<std::int32_t>(lattice));
-    lattices_of_.emplace_back(context, std::span<std::int32_t const>(numbers));
+  if (coefficients_.size() <= 1)
+    return;
+  bool const by_cell = std::ssize(mesh.material) > mesh.layout.n_lattices;
+  if (by_cell)
+    labels_ = Array<std::int32_t>(context, std::span<std::int32_t const>(mesh.material));
+  std::size_t const of_lattice = by_cell ? mesh.material.size() / static_cast<std::size_t>(mesh.layout.n_lattices) : 1;
+  std::vector<std::vector<std::int32_t>> lattices_of(coefficients_.size());
+  for (std::size_t cell = 0; cell < mesh.material.size(); ++cell) {
+    std::vector<std::int32_t>& numbers = lattices_of[static_cast<std::size_t>(mesh.material[cell])];
+    if (auto const lattice = static_cast<std::int32_t>(cell / of_lattice); numbers.empty() || numbers.back() != lattice)
+      numbers.push_back(lattice);
   }
+  for (std::vector<std::int32_t> const& numbers : lattices_of)
+    lattices_of_.emplace_back(context, std::span<std::int32_t const>(numbers));
 }
 
 LatticeSolution::Function LatticeSolution::on_backend(ExpressionCode const& code) const {
@@ -180,8 +187,10 @@ std::vector<ElementSolution::OfMaterial> LatticeSolution::of_materials(double co
   u = in_layout(u);
   std::vector<OfMaterial> result;
   for (std::size_t material = 0; material < coefficients_.size(); ++material) {
-    LatticeList const lattices =
-        lattices_of_.empty() ? all() : LatticeList{lattices_of_[material].data(), lattices_of_[material].size()};
+    LatticeList lattices = all();
+    if (!lattices_of_.empty())
+      lattices = {lattices_of_[material].data(), lattices_of_[material].size(), labels_.data(),
+                  static_cast<std::int32_t>(material)};
     LatticeIntegrand integrand;
     integrand.u = u;
     integrand.components = static_cast<std::int32_t>(coefficients_[material].size());

@@ -56,7 +56,8 @@ private:
   mutable Array<double> in_layout_;  ///< for u, where that is another order
   LatticeElements elements_;
   std::vector<std::vector<ExpressionCode>> coefficients_;  ///< of the materials
-  std::vector<Array<std::int32_t>> lattices_of_;           ///< of each material; empty where there is but one
+  std::vector<Array<std::int32_t>> lattices_of_;           ///< of each material, if there are several
+  Array<std::int32_t> labels_;                             ///< of the cells: their materials, where those of a lattice differ
 };
 
 }  // namespace poisson

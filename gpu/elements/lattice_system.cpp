@@ -89,7 +89,16 @@ struct LatticeSystem::Slab {
   Array<double> tensor, load;
   std::array<Array<double>, tensor_entries> k;
   Array<double> f;
-  Array<std::int64_t> listed;  ///< numbers of layers, material by material
+
+  /// Cells that have the same k and f: the numbers of these in the problem.
+  struct Group {
+    std::size_t k, f;
+    std::int64_t first;  ///< the first such cell in the mesh
+    ListedCells cells;
+  };
+  std::vector<Group> groups;
+  Array<std::int64_t> listed;  ///< layers, group by group
+  Array<std::int32_t> labels;  ///< of the cells in the layers: their groups, where those of a layer differ
 };
 
 std::int64_t LatticeSystem::peak_bytes(LatticeProblem const& problem, Backend backend, Format format) {
@@ -251,16 +260,73 @@ void LatticeSystem::refuse(std::int64_t failed, DataError::Quantity quantity) co
     for (int d = 0; d < 3; ++d)
       at[static_cast<std::size_t>(d)] = map.coordinate(d, q % n1, q / n1 % n1, q / (n1 * n1));
   });
-  throw DataError(quantity, static_cast<int>(lattice), at, determinant);
+  throw DataError(quantity, static_cast<int>(cell), at, determinant);
 }
 
-/// `values` = code at the points of the cells in the listed layers.
-void LatticeSystem::evaluate(Slab& slab, ExpressionCode const& code, std::int64_t const* listed, std::int64_t n_listed,
-                             ValueCheck check, double* values, DataError::Quantity quantity) {
+/// Finds the groups of the cells in the slab's layers.
+void LatticeSystem::find_groups(Slab& slab, LatticeProblem const& problem) const {
+  std::int64_t const n = elements_.lattices.cells, of_layer = elements_.cells_of_layer(), count = slab.layers.count;
+  auto const n_sources = static_cast<std::int32_t>(problem.sources.size());
+  auto const is_by_cell = [&](std::vector<std::int32_t> const& numbers) {
+    return std::ssize(numbers) > elements_.lattices.n_lattices;
+  };
+  bool const material_by_cell = is_by_cell(problem.material), source_by_cell = is_by_cell(problem.source_of);
+  bool const differ = material_by_cell || source_by_cell;
+  auto const label_of = [&](std::int64_t lattice, std::int64_t cell) {
+    auto const number_of = [&](std::vector<std::int32_t> const& numbers, bool by_cell) {
+      return numbers.empty() ? 0 : numbers[static_cast<std::size_t>(by_cell ? cell : lattice)];
+    };
+    return number_of(problem.material, material_by_cell) * n_sources + number_of(problem.source_of, source_by_cell);
+  };
+  HostVector<std::int32_t> labels(static_cast<std::size_t>(differ ? count * of_layer : 0));
+  struct Found {
+    std::int32_t label;
+    std::int64_t cell;
+  };
+  std::vector<std::vector<Found>> in_layers(static_cast<std::size_t>(count));
+#pragma omp parallel for schedule(static) if (std::ssize(labels) > 100'000)
+  for (std::int64_t layer = 0; layer < count; ++layer) {
+    std::vector<Found>& found = in_layers[static_cast<std::size_t>(layer)];
+    std::int64_t const lattice = (slab.layers.first + layer) / n, first = (slab.layers.first + layer) * of_layer;
+    for (std::int64_t i = 0; i < (differ ? of_layer : 1); ++i) {
+      std::int32_t const label = label_of(lattice, first + i);
+      if (differ)
+        labels[static_cast<std::size_t>(layer * of_layer + i)] = label;
+      if (found.empty() ||
+          (label != found.back().label && std::ranges::none_of(found, [&](Found const& of) { return of.label == label; })))
+        found.push_back({label, first + i});
+    }
+  }
+  struct Listed {
+    std::int64_t first;
+    std::vector<std::int64_t> layers;
+  };
+  std::map<std::int32_t, Listed> of_label;
+  for (std::int64_t layer = 0; layer < count; ++layer)
+    for (Found const& found : in_layers[static_cast<std::size_t>(layer)])
+      of_label.try_emplace(found.label, Listed{found.cell, {}}).first->second.layers.push_back(slab.layers.first + layer);
+  std::vector<std::int64_t> all;
+  for (auto const& [label, listed] : of_label)
+    all.insert(all.end(), listed.layers.begin(), listed.layers.end());
+  slab.listed = Array<std::int64_t>(context_, std::span<std::int64_t const>(all));
+  slab.labels = Array<std::int32_t>(context_, labels);
+  slab.groups.clear();
+  std::int64_t const* next = slab.listed.data();
+  for (auto const& [label, listed] : of_label) {
+    slab.groups.push_back({static_cast<std::size_t>(label / n_sources),
+                           static_cast<std::size_t>(label % n_sources),
+                           listed.first,
+                           {next, std::ssize(listed.layers), differ ? slab.labels.data() : nullptr, label}});
+    next += listed.layers.size();
+  }
+}
+
+/// `values` = code at the points of these cells.
+void LatticeSystem::evaluate(Slab& slab, ExpressionCode const& code, ListedCells const& cells, ValueCheck check, double* values,
+                             DataError::Quantity quantity) {
   Array<Instruction> const instructions(context_, std::span<Instruction const>(code));
-  kernels_.evaluate(context_, elements_, slab.layers, listed, n_listed,
-                    {instructions.data(), static_cast<std::int32_t>(code.size())}, stack_depth(code), check, values,
-                    failed_.data());
+  kernels_.evaluate(context_, elements_, slab.layers, cells, {instructions.data(), static_cast<std::int32_t>(code.size())},
+                    stack_depth(code), check, values, failed_.data());
   if (std::int64_t const failed = failed_.found(); failed >= 0)
     refuse(failed, quantity);
 }
@@ -269,18 +335,7 @@ void LatticeSystem::evaluate(Slab& slab, ExpressionCode const& code, std::int64_
 void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t first_layer, std::int64_t end_layer,
                          LatticeTensors const& tensors) {
   slab.layers = {first_layer, end_layer - first_layer};
-  std::int64_t const n = elements_.lattices.cells;
-  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int64_t>> of_data;  // by the indices of k and f
-  auto const index_of = [n](std::vector<std::int32_t> const& of_lattice, std::int64_t layer) {
-    return of_lattice.empty() ? 0 : of_lattice[static_cast<std::size_t>(layer / n)];
-  };
-  for (std::int64_t layer = first_layer; layer < end_layer; ++layer)
-    of_data[{index_of(problem.material, layer), index_of(problem.source_of, layer)}].push_back(layer);
-  std::vector<std::int64_t> all;
-  for (auto const& [data, layers] : of_data)
-    all.insert(all.end(), layers.begin(), layers.end());
-  slab.listed = Array<std::int64_t>(context_, std::span<std::int64_t const>(all));
-  std::int64_t const* listed = slab.listed.data();
+  find_groups(slab, problem);
   std::int64_t const size = elements_.points() * slab.layers.count * elements_.cells_of_layer();
   auto const provide = [&](Array<double>& array) {
     if (array.size() < size) {
@@ -289,32 +344,28 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
     }
     return array.data();
   };
-  for (auto const& [data, layers] : of_data) {
-    auto const n_listed = static_cast<std::int64_t>(layers.size());
-    std::int64_t const lowest_layer = layers.front();
+  for (Slab::Group const& group : slab.groups) {
     auto const field_of = [&](ExpressionCode const& code, Array<double>& array, ValueCheck check, DataError::Quantity quantity) {
       LatticeField field;
       if (is_constant(code)) {
         field.constant = code.front().value;
         if (!passes(check, field.constant))
-          refuse(elements_.points() * lowest_layer * elements_.cells_of_layer(), quantity);
+          refuse(elements_.points() * group.first, quantity);
         return field;
       }
-      evaluate(slab, code, listed, n_listed, check, provide(array), quantity);
+      evaluate(slab, code, group.cells, check, provide(array), quantity);
       field.points = array.data();
       return field;
     };
-    auto const& coefficient = problem.coefficients[static_cast<std::size_t>(data.first)];
+    auto const& coefficient = problem.coefficients[group.k];
     LatticeCoefficient k;
     ValueCheck const check = coefficient.size() == tensor_entries ? ValueCheck::finite : ValueCheck::positive;
     if (tensors.values != nullptr)
       for (std::size_t c = 0; c < coefficient.size(); ++c)
         k[c] = field_of(coefficient[c], slab.k[c], check, DataError::Quantity::coefficient);
-    LatticeField const f =
-        field_of(problem.sources[static_cast<std::size_t>(data.second)], slab.f, ValueCheck::finite, DataError::Quantity::source);
-    kernels_.tensors(context_, elements_, slab.layers, listed, n_listed, static_cast<int>(coefficient.size()), k, f, shift_,
-                     tensors, slab.load.data(), failed_.data(), not_definite_.data());
-    listed += n_listed;
+    LatticeField const f = field_of(problem.sources[group.f], slab.f, ValueCheck::finite, DataError::Quantity::source);
+    kernels_.tensors(context_, elements_, slab.layers, group.cells, static_cast<int>(coefficient.size()), k, f, shift_, tensors,
+                     slab.load.data(), failed_.data(), not_definite_.data());
   }
   if (spread_of(problem).first == tensor_entries)
     if (std::int64_t const failed = not_definite_.found(); failed >= 0)
@@ -363,8 +414,9 @@ void LatticeSystem::make_compatible(Slab& slab, LatticeProblem const& problem, s
   for (std::int64_t first = 0; first < n_layers; first += at_once) {
     fill(slab, problem, first, std::min(first + at_once, n_layers), {});
     add_source(slab, first, source_varies);
-    kernels_.tensors(context_, elements_, slab.layers, slab.listed.data(), slab.listed.size(), 1, {}, {nullptr, 1}, 0, {},
-                     slab.load.data(), failed_.data(), not_definite_.data());
+    for (Slab::Group const& group : slab.groups)
+      kernels_.tensors(context_, elements_, slab.layers, group.cells, 1, {}, {nullptr, 1}, 0, {}, slab.load.data(), failed_.data(),
+                       not_definite_.data());
     volume += sums_of_layers(slab, slab.load.data(), first).sum;
   }
   shift_ = (source_.sum + boundary_.sum) / volume;

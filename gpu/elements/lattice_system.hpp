@@ -43,8 +43,9 @@ public:
 
 private:
   struct Slab;
-  void evaluate(Slab& slab, ExpressionCode const& code, std::int64_t const* listed, std::int64_t n_listed, ValueCheck check,
-                double* values, DataError::Quantity quantity);
+  void find_groups(Slab& slab, LatticeProblem const& problem) const;
+  void evaluate(Slab& slab, ExpressionCode const& code, ListedCells const& cells, ValueCheck check, double* values,
+                DataError::Quantity quantity);
   void fill(Slab& slab, LatticeProblem const& problem, std::int64_t first_layer, std::int64_t end_layer,
             LatticeTensors const& tensors);
   void add_source(Slab const& slab, std::int64_t first_layer, bool varies);

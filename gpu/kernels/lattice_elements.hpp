@@ -46,6 +46,18 @@ struct CellLayers {
   std::int64_t first = 0, count = 0;
 };
 
+/// The cells in `n_layers` layers whose numbers are listed, all of them in CellLayers; of these those with this label, where there
+/// are labels of the cells of CellLayers. Arrays are in the backend's memory.
+struct ListedCells {
+  std::int64_t const* layers = nullptr;
+  std::int64_t n_layers = 0;
+  std::int32_t const* labels = nullptr;
+  std::int32_t label = 0;
+
+  /// Whether it has cell `number` of CellLayers, which is in a layer listed.
+  [[nodiscard]] POISSON_HOST_DEVICE bool has(std::int64_t number) const { return labels == nullptr || labels[number] == label; }
+};
+
 /// The values of k or f at Gauss points, in the order of CellLayers; or where that is null, a constant.
 struct LatticeField {
   double const* points = nullptr;
@@ -100,19 +112,17 @@ class LatticeElementKernels {
 public:
   virtual ~LatticeElementKernels() = default;
 
-  /// values = code at the Gauss points of the cells in the layers listed (`n_listed` numbers in the backend's memory, all of them
-  /// in `layers`). *failed becomes the lowest Q cell + q, with cells counted from the mesh's first, whose value does not pass,
-  /// where that is less than what it holds. `depth` is stack_depth of the code.
-  virtual void evaluate(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
-                        std::int64_t n_listed, ExpressionView code, int depth, ValueCheck check, double* values,
-                        std::int64_t* failed) const = 0;
+  /// values = code at the Gauss points of the cells listed. *failed becomes the lowest Q cell + q, with cells counted from the
+  /// mesh's first, whose value does not pass, where that is less than what it holds. `depth` is stack_depth of the code.
+  virtual void evaluate(Context& context, LatticeElements const& elements, CellLayers const& layers, ListedCells const& listed,
+                        ExpressionView code, int depth, ValueCheck check, double* values, std::int64_t* failed) const = 0;
 
-  /// Computes, for the cells in the layers listed, the tensors w det(J) J^-1 k J^-T, unless there is no array for them, and load[q
+  /// Computes, for the cells listed, the tensors w det(J) J^-1 k J^-T, unless there is no array for them, and load[q
   /// n_cells + cell] = w det(J) (f - shift). k has `components` fields. *inverted becomes the lowest Q cell + q of a plane of
   /// points with a det(J) that is not positive, where q is the plane's first point; *not_definite that of a point where a full
   /// tensor is not positive definite. Written: 56 bytes a point.
-  virtual void tensors(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
-                       std::int64_t n_listed, int components, LatticeCoefficient const& k, LatticeField const& f, double shift,
+  virtual void tensors(Context& context, LatticeElements const& elements, CellLayers const& layers, ListedCells const& listed,
+                       int components, LatticeCoefficient const& k, LatticeField const& f, double shift,
                        LatticeTensors const& tensors, double* load, std::int64_t* inverted, std::int64_t* not_definite) const = 0;
 
   /// Finds, for every line of cells in x of the layers, the largest sum of |load| over a cell's points.

@@ -42,11 +42,18 @@ struct LatticeQuadrature {
   [[nodiscard]] POISSON_HOST_DEVICE int map_derivative() const { return map_value() + n * (map_order + 1); }
 };
 
-/// Some lattices: the `count` ones that are listed, or all where the list is null. Their cells are counted in this order.
+/// Some lattices: the `count` ones that are listed, or all where the list is null. Their cells are counted in this order; those
+/// with another label do not belong to it, where there are labels of all cells of the mesh.
 struct LatticeList {
   std::int32_t const* numbers = nullptr;
   std::int64_t count = 0;
+  std::int32_t const* labels = nullptr;
+  std::int32_t label = 0;
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t operator()(std::int64_t i) const { return numbers != nullptr ? numbers[i] : i; }
+  /// Whether it has this cell, of lattices of so many.
+  [[nodiscard]] POISSON_HOST_DEVICE bool has(std::int64_t cell, std::int64_t cells_of_lattice) const {
+    return labels == nullptr || labels[(*this)(cell / cells_of_lattice) * cells_of_lattice + cell % cells_of_lattice] == label;
+  }
 };
 
 /// v = u - (exact - shift). k has one component, its diagonal, or the entries of a tensor.
@@ -96,7 +103,7 @@ class LatticeSolutionKernels {
 public:
   virtual ~LatticeSolutionKernels() = default;
 
-  /// Over the cells first <= number < end of these lattices: v is interpolated at the Gauss points of a cell, and its derivatives
+  /// Over the cells first <= number < end of this list: v is interpolated at the Gauss points of a cell, and its derivatives
   /// are those of the polynomial through these values. Waits. Bytes of a cell: 8 p^3 of u and 24 g^3 of coordinates.
   [[nodiscard]] virtual LatticeSums sums(Context& context, LatticeElements const& elements, LatticeList const& lattices,
                                          LatticeQuadrature const& quadrature, LatticeIntegrand const& integrand, std::int64_t first,

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import ranks
 from conftest import ROOT
 
 HEAD = """
@@ -142,6 +143,60 @@ parameters: {{f: 2}}
     assert q["integral_f"] == pytest.approx(2) and q["flux.2"] == pytest.approx(2, abs=1e-9)
     error = run_alone(text.replace('2: "f"', '2: "f/(x - x)"'), code=1).stderr
     assert "problem.source[2]" in error and "at (x, y, z) = (1." in error
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("order, expected", [(1, "half_cds"), (2, "matrix_free")])
+def test_regions_inside_of_coarse_cells_need_no_csr(poisson, order, expected, n):
+    """k = 4 beyond x = 1.5, which halves a coarse cell, and f = 1 between 0.5 and 1.5: u and its flux in x follow by hand."""
+    if n > 1 and (ranks.MPIRUN is None or not ranks.LIBRARY.exists()):
+        pytest.skip("no mpirun, or built without MPI")
+    config = poisson.write(f"""
+problem:
+  mesh: {{file: {ROOT}/meshes/two_materials.msh, refinements: 4, regions: [{{name: hot, where: "x > 0.5"}}, {{name: thick, where: "x > 1.5"}}]}}
+  element: {{order: {order}}}
+  coefficient: {{thick: ["4", "1", "2"], default: "1"}}
+  source: {{hot: "1", default: "0"}}
+  boundary:
+    - {{ids: [2], type: dirichlet, value: "0"}}
+    - {{ids: all, type: neumann, value: "0"}}
+output: {{picture: false, vtk: {{enabled: false}}, probes: [{{name: a, at: [0.25, 0.5, 0.5]}}, {{name: b, at: [1.75, 0.25, 0.5]}}]}}
+solver: {{tolerance: 1.0e-13}}
+""")
+    if n == 1:
+        poisson("run", config, "--output", "out", "--quiet", "--backend", "cpu")
+    else:
+        ranks.on_ranks(poisson, n, "run", config, "--output", "out", "--quiet", "--backend", "cpu")
+    record = poisson.record()
+    assert record["matrix"]["format"] == expected
+    q = record["quantities"]
+    # All that is made flows out at x = 2: u = (2 - x) / 4 beyond 1.5, u' = 0.5 - x in the middle
+    assert q["flux.2"] == pytest.approx(1, abs=1e-9) and q["integral_f"] == pytest.approx(1)
+    assert q["probe.b"] == pytest.approx(0.0625, abs=1e-9) and q["probe.a"] == pytest.approx(0.125 + 0.5, abs=1e-9)
+    # 1/2 int k u'^2 = 1/2 (1/3 + 4 * 1/2 * 1/16), of which the middle is exact for order 2, and for order 1 up to h^2 / 24 = 1/24576
+    assert q["energy"] == pytest.approx(1 / 6 + 1 / 16, abs=1e-10 if order == 2 else 1 / 24576)
+    assert q["energy.thick"] == pytest.approx(1 / 16, abs=1e-10)
+
+
+@pytest.mark.parametrize("order, storage", [(1, "half_cds"), (1, "matrix_free"), (2, "matrix_free"), (3, "matrix_free")])
+def test_curved_regions_are_those_of_csr(poisson, order, storage):
+    config = poisson.write(f"""
+problem:
+  mesh: {{generator: hyper_ball, refinements: {5 - order}, regions: [{{name: a, where: "(x - 0.2)^2 + y^2 < 0.2"}}, {{name: b, where: "z > 0.1*x"}}]}}
+  element: {{order: {order}}}
+  coefficient: {{a: "1 + x^2", b: ["4", "5 + y^2", "6", "1", "0.5", "-0.7"], default: "1000"}}
+  source: {{a: "x*y", b: "3", default: "-1"}}
+  boundary: [{{ids: all, type: robin, alpha: "2 + x^2", value: "1 + z"}}]
+output: {{picture: false, vtk: {{enabled: false}}}}
+solver: {{tolerance: 1.0e-12}}
+""")
+    records = {}
+    for format in ("csr", storage):
+        poisson("run", config, "--output", format, "--quiet", "--backend", "cpu", "--set", f"matrix.format={format}")
+        records[format] = poisson.record(format)
+        assert records[format]["status"] == "converged"
+    for name, value in records["csr"]["quantities"].items():
+        assert records[storage]["quantities"][name] == pytest.approx(value, rel=1e-8, abs=1e-8), name
 
 
 @pytest.mark.parametrize("storage", ["csr", "half_cds"])

@@ -24,14 +24,13 @@ void lower(std::atomic<std::int64_t>& lowest, std::int64_t found) {
 
 class CpuLatticeElements final : public LatticeElementKernels {
 public:
-  void evaluate(Context&, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
-                std::int64_t n_listed, ExpressionView code, int, ValueCheck check, double* values,
-                std::int64_t* failed) const override {
+  void evaluate(Context&, LatticeElements const& elements, CellLayers const& layers, ListedCells const& listed, ExpressionView code,
+                int, ValueCheck check, double* values, std::int64_t* failed) const override {
     MapTables const tables = map_tables(elements.lattices.order, elements.map_order());
     int const n1 = tables.points, points = elements.points();
     std::int64_t const n_cells = layers.count * elements.cells_of_layer(), first = layers.first * elements.cells_of_layer();
-    std::int64_t const lowest = for_cells(
-        elements, layers, listed, n_listed, points * code.size, [&](lattice_rows::Place const& cell, std::int64_t number) {
+    std::int64_t const lowest =
+        for_cells(elements, layers, listed, points * code.size, [&](lattice_rows::Place const& cell, std::int64_t number) {
           return lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
             std::int64_t found = std::numeric_limits<std::int64_t>::max();
             int q = 0;
@@ -50,15 +49,15 @@ public:
     *failed = std::min(*failed, lowest);
   }
 
-  void tensors(Context&, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
-               std::int64_t n_listed, int components, LatticeCoefficient const& k, LatticeField const& f, double shift,
-               LatticeTensors const& tensors, double* load, std::int64_t* inverted, std::int64_t* not_definite) const override {
+  void tensors(Context&, LatticeElements const& elements, CellLayers const& layers, ListedCells const& listed, int components,
+               LatticeCoefficient const& k, LatticeField const& f, double shift, LatticeTensors const& tensors, double* load,
+               std::int64_t* inverted, std::int64_t* not_definite) const override {
     MapTables const tables = map_tables(elements.lattices.order, elements.map_order());
     int const n1 = tables.points, points = elements.points();
     std::int64_t const first = layers.first * elements.cells_of_layer();
     std::atomic<std::int64_t> indefinite = *not_definite;
     std::int64_t const lowest =
-        for_cells(elements, layers, listed, n_listed, 100 * points, [&](lattice_rows::Place const& cell, std::int64_t number) {
+        for_cells(elements, layers, listed, 100 * points, [&](lattice_rows::Place const& cell, std::int64_t number) {
           return lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
             std::int64_t found = std::numeric_limits<std::int64_t>::max();
             for (int qz = 0; qz < n1; ++qz) {
@@ -170,23 +169,24 @@ public:
   }
 
 private:
-  /// Calls visit(cell, its number in `layers`) for the cells in the layers listed, and returns the lowest number that it returned.
+  /// Calls visit(cell, its number in `layers`) for the cells listed, and returns the lowest number that it returned.
   template <class Visit>
-  static std::int64_t for_cells(LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
-                                std::int64_t n_listed, std::int64_t work_of_cell, Visit const& visit) {
+  static std::int64_t for_cells(LatticeElements const& elements, CellLayers const& layers, ListedCells const& listed,
+                                std::int64_t work_of_cell, Visit const& visit) {
     std::int64_t const n = elements.lattices.cells;
     std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
 #pragma omp parallel for schedule(static) collapse(2)                                                                              \
     reduction(min                                                                                                                  \
-              : lowest) if (n_listed * n * n * work_of_cell >= cpu::work_worth_threads)
-    for (std::int64_t l = 0; l < n_listed; ++l)
+              : lowest) if (listed.n_layers * n * n * work_of_cell >= cpu::work_worth_threads)
+    for (std::int64_t l = 0; l < listed.n_layers; ++l)
       for (std::int64_t y = 0; y < n; ++y) {
-        std::int64_t const lattice = listed[l] / n, z = listed[l] % n;
+        std::int64_t const lattice = listed.layers[l] / n, z = listed.layers[l] % n;
         for (std::int64_t x = 0; x < n; ++x)
-          lowest = std::min(lowest, visit(lattice_rows::Place{lattice,
-                                                              {static_cast<std::int32_t>(x), static_cast<std::int32_t>(y),
-                                                               static_cast<std::int32_t>(z)}},
-                                          lattice_rows::number_in(elements, layers, lattice, x, y, z)));
+          if (std::int64_t const number = lattice_rows::number_in(elements, layers, lattice, x, y, z); listed.has(number))
+            lowest = std::min(lowest, visit(lattice_rows::Place{lattice,
+                                                                {static_cast<std::int32_t>(x), static_cast<std::int32_t>(y),
+                                                                 static_cast<std::int32_t>(z)}},
+                                            number));
       }
     return lowest;
   }

@@ -132,10 +132,16 @@ public:
 
   /// Adds the cells first <= number < end, at most `lanes` of them.
   void add(std::int64_t first, std::int64_t end, Sums& sums, LatticeSums& found) {
-    for (int l = 0; l < lanes; ++l) {
-      counted_[l] = first + l < end ? 1 : 0;
-      cells_[l] = counted_[l] != 0 ? first + l : first;
+    std::int64_t const side = elements_.lattices.cells, of_lattice = side * side * side;
+    std::int64_t any = -1;
+    for (int l = lanes - 1; l >= 0; --l) {
+      counted_[l] = first + l < end && lattices_.has(first + l, of_lattice) ? 1 : 0;
+      any = counted_[l] != 0 ? first + l : any;
     }
+    if (any < 0)
+      return;
+    for (int l = 0; l < lanes; ++l)
+      cells_[l] = counted_[l] != 0 ? first + l : any;
     read_u(found);
     read_map();
     subtract_exact(found);
@@ -292,7 +298,7 @@ private:
   int m_;
   bool needs_places_;
   std::int64_t cells_[lanes]{};
-  double counted_[lanes]{};  ///< 1; 0 for lanes without a cell, which have the group's first one
+  double counted_[lanes]{};  ///< 1; 0 for lanes without a cell, which have the first one of the group
   std::vector<double> nodes_, lines_, planes_, v_;
   std::array<std::vector<double>, 3> gradient_, places_;
   std::array<std::vector<double>, 9> jacobian_;

@@ -11,7 +11,7 @@ using lattice_rows::Place;
 
 constexpr int threads = 256, threads_of_rows = 128;
 
-/// Cell number t of those in the layers listed.
+/// Cell number t of those in the layers listed, whatever their labels.
 __device__ __forceinline__ Place cell_of(LatticeElements const& elements, std::int64_t const* listed, std::int64_t t) {
   std::int64_t const of_layer = elements.cells_of_layer();
   std::int32_t const n = elements.lattices.cells, in_layer = static_cast<std::int32_t>(t % of_layer);
@@ -27,13 +27,16 @@ __device__ __forceinline__ void lower(std::int64_t* failed, std::int64_t found) 
 template <int stack_size>
 __global__ void __launch_bounds__(threads)
     evaluate_kernel(__grid_constant__ LatticeElements const elements, __grid_constant__ MapTables const tables,
-                    CellLayers const layers, std::int64_t const* listed, std::int64_t n_listed, ExpressionView const code,
-                    ValueCheck const check, double* __restrict__ values, std::int64_t* failed) {
+                    CellLayers const layers, ListedCells const listed, ExpressionView const code, ValueCheck const check,
+                    double* __restrict__ values, std::int64_t* failed) {
   std::int64_t const of_layer = elements.cells_of_layer(), t = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (t >= n_listed * of_layer)
+  if (t >= listed.n_layers * of_layer)
     return;
   int const n1 = tables.points, q = static_cast<int>(blockIdx.y), qx = q % n1, qy = q / n1 % n1, qz = q / (n1 * n1);
-  Place const cell = cell_of(elements, listed, t);
+  Place const cell = cell_of(elements, listed.layers, t);
+  std::int64_t const number = lattice_rows::number_in(elements, layers, cell.lattice, cell.i[0], cell.i[1], cell.i[2]);
+  if (!listed.has(number))
+    return;
   double at[3];
   lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
 #pragma unroll
@@ -41,7 +44,6 @@ __global__ void __launch_bounds__(threads)
       at[i] = map.coordinate(i, qx, qy, qz);
   });
   double const value = evaluate<stack_size>(code, at[0], at[1], at[2]);
-  std::int64_t const number = lattice_rows::number_in(elements, layers, cell.lattice, cell.i[0], cell.i[1], cell.i[2]);
   values[q * layers.count * of_layer + number] = value;
   if (!passes(check, value))
     lower(failed, elements.points() * (layers.first * of_layer + number) + q);
@@ -50,15 +52,17 @@ __global__ void __launch_bounds__(threads)
 /// One thread a plane of points of a cell.
 __global__ void __launch_bounds__(threads)
     tensors_kernel(__grid_constant__ LatticeElements const elements, __grid_constant__ MapTables const tables,
-                   CellLayers const layers, std::int64_t const* listed, std::int64_t n_listed, int components,
-                   __grid_constant__ LatticeCoefficient const k, LatticeField const f, double shift, LatticeTensors const tensors,
-                   double* __restrict__ load, std::int64_t* inverted, std::int64_t* not_definite) {
+                   CellLayers const layers, ListedCells const listed, int components, __grid_constant__ LatticeCoefficient const k,
+                   LatticeField const f, double shift, LatticeTensors const tensors, double* __restrict__ load,
+                   std::int64_t* inverted, std::int64_t* not_definite) {
   std::int64_t const of_layer = elements.cells_of_layer(), t = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (t >= n_listed * of_layer)
+  if (t >= listed.n_layers * of_layer)
     return;
   int const qz = static_cast<int>(blockIdx.y);
-  Place const cell = cell_of(elements, listed, t);
+  Place const cell = cell_of(elements, listed.layers, t);
   std::int64_t const number = lattice_rows::number_in(elements, layers, cell.lattice, cell.i[0], cell.i[1], cell.i[2]);
+  if (!listed.has(number))
+    return;
   lattice_rows::TensorFindings const found = lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
     return lattice_rows::store_tensors(elements, map, qz, layers, components, k, f, shift, number, tensors, load);
   });
@@ -181,16 +185,15 @@ __global__ void __launch_bounds__(threads)
 
 class CudaLatticeElements final : public LatticeElementKernels {
 public:
-  void evaluate(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
-                std::int64_t n_listed, ExpressionView code, int depth, ValueCheck check, double* values,
-                std::int64_t* failed) const override {
-    std::int64_t const n_cells = n_listed * elements.cells_of_layer();
+  void evaluate(Context& context, LatticeElements const& elements, CellLayers const& layers, ListedCells const& listed,
+                ExpressionView code, int depth, ValueCheck check, double* values, std::int64_t* failed) const override {
+    std::int64_t const n_cells = listed.n_layers * elements.cells_of_layer();
     if (n_cells == 0)
       return;
     MapTables const tables = map_tables(elements.lattices.order, elements.map_order());
     auto const launch = [&](auto kernel) {
       kernel<<<dim3(cuda::n_blocks(n_cells, threads), static_cast<unsigned>(elements.points())), threads, 0,
-               cuda::of(context).stream()>>>(elements, tables, layers, listed, n_listed, code, check, values, failed);
+               cuda::of(context).stream()>>>(elements, tables, layers, listed, code, check, values, failed);
       POISSON_CUDA_CHECK(cudaGetLastError());
     };
     // The stack is in local memory: a small one stays in L1.
@@ -202,16 +205,16 @@ public:
       launch(evaluate_kernel<expression_stack_size>);
   }
 
-  void tensors(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
-               std::int64_t n_listed, int components, LatticeCoefficient const& k, LatticeField const& f, double shift,
-               LatticeTensors const& tensors, double* load, std::int64_t* inverted, std::int64_t* not_definite) const override {
-    std::int64_t const n_cells = n_listed * elements.cells_of_layer();
+  void tensors(Context& context, LatticeElements const& elements, CellLayers const& layers, ListedCells const& listed,
+               int components, LatticeCoefficient const& k, LatticeField const& f, double shift, LatticeTensors const& tensors,
+               double* load, std::int64_t* inverted, std::int64_t* not_definite) const override {
+    std::int64_t const n_cells = listed.n_layers * elements.cells_of_layer();
     if (n_cells == 0)
       return;
     dim3 const grid(cuda::n_blocks(n_cells, threads), static_cast<unsigned>(elements.points_of_direction()));
     tensors_kernel<<<grid, threads, 0, cuda::of(context).stream()>>>(
-        elements, map_tables(elements.lattices.order, elements.map_order()), layers, listed, n_listed, components, k, f, shift,
-        tensors, load, inverted, not_definite);
+        elements, map_tables(elements.lattices.order, elements.map_order()), layers, listed, components, k, f, shift, tensors, load,
+        inverted, not_definite);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 

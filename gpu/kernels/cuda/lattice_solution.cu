@@ -119,17 +119,18 @@ __global__ void __launch_bounds__(threads)
                       *const value = shared.tables + quadrature.value(), *const map_value = shared.tables + quadrature.map_value(),
                       *const map_slope = shared.tables + quadrature.map_derivative();
   double sums[4] = {0, 0, 0, 0}, largest = 0, low = INFINITY, high = -INFINITY;
+  std::int64_t const side = elements.lattices.cells, of_lattice = side * side * side;
   std::int64_t const batches = (end_cell - first_cell + cells - 1) / cells, points = std::int64_t{m} * m * m;
   for (std::int64_t batch = blockIdx.x; batch < batches; batch += gridDim.x) {
     __syncthreads();  // what follows takes the place of the last batch, and needs the tables
     std::int64_t const number = first_cell + batch * cells + own;
-    bool const exists = number < end_cell;
+    bool const exists = number < end_cell && lattices.has(number, of_lattice);
     CellNodes const cell(elements, lattices, exists ? number : first_cell);
     for (int i = first_item; i < n * n * n && integrand.u != nullptr; i += items) {
       double const at_node = integrand.u[cell.unknown(elements, i % n, i / n % n, i / (n * n))];
       shared.u[i * cells + own] = at_node;
-      low = fmin(low, at_node);
-      high = fmax(high, at_node);
+      low = exists ? fmin(low, at_node) : low;
+      high = exists ? fmax(high, at_node) : high;
     }
     double origin[3];
     cell.place(elements, 0, 0, 0, origin);

@@ -202,6 +202,17 @@ TYPED_TEST(LatticeOperatorOn, SeveralLatticesAndMaterials) {
   this->check(mesh_of({1, 1, 2}, 9, 1, false));
 }
 
+TYPED_TEST(LatticeOperatorOn, CellsOfALatticeDiffer) {
+  for (std::int32_t order = 1; order <= 4; ++order) {
+    LatticeMesh mesh = mesh_of({2, 1, 2}, order < 3 ? 3 : 2, order, order % 2 == 0);
+    mesh.k.push_back(full_tensor());
+    mesh.more_sources = {constant(3), polynomial(1, 1, 0)};
+    mesh.cells_differ = true;
+    mesh.dirichlet = mesh.robin = order != 3;
+    this->check(mesh);
+  }
+}
+
 TYPED_TEST(LatticeOperatorOn, LongLines) {
   // Lines of cells that are longer than a batch, or than the lanes of a vector.
   this->check(mesh_of({1, 1, 1}, 11, 2, false));
@@ -400,7 +411,7 @@ TYPED_TEST(LatticeOperatorOn, PlacesOfBadData) {
     FAIL() << "k is negative where z < 0.5";
   } catch (DataError const& error) {
     EXPECT_EQ(error.quantity, DataError::Quantity::coefficient);
-    EXPECT_EQ(error.part, 0);
+    EXPECT_EQ(error.part, 0) << "the first cell";
     EXPECT_LT(error.at[2], 0.25) << "the first point in order";
   }
   mesh.k = {{constant(1)}};
@@ -415,7 +426,7 @@ TYPED_TEST(LatticeOperatorOn, PlacesOfBadData) {
     FAIL() << "cells are inverted";
   } catch (DataError const& error) {
     EXPECT_EQ(error.quantity, DataError::Quantity::determinant);
-    EXPECT_EQ(error.part, 1);
+    EXPECT_EQ(error.part, 2 * 2 * 2) << "the first cell of the second lattice";
     EXPECT_LT(error.value, 0);
   }
 }

@@ -27,6 +27,8 @@ struct LatticeMesh {
   std::int32_t order = 1;
   bool isoparametric = false, all_on_rim = false;
   bool tensor_grid = false;  ///< with all_on_rim: nodes are moved by planes, so that cells are a box (LatticeReference::in_box)
+  std::vector<Data> more_sources{};  ///< of other cells than f, in turn
+  bool cells_differ = false;         ///< materials and sources are those of cells, and not of lattices
 };
 
 /// Such a mesh as a problem, and its system: dense element matrices, by a loop over cells, in a map of rows.
@@ -51,9 +53,15 @@ struct LatticeReference {
       for (Data const& component : coefficient)
         problem.coefficients.back().push_back(component.code);
     }
-    for (std::int64_t l = 0; l < box.layout.n_lattices; ++l)
-      problem.material.push_back(static_cast<std::int32_t>(l * 7 % std::ssize(c.k)));
+    std::int64_t const of_lattice = std::int64_t{c.cells} * c.cells * c.cells;
+    std::int64_t const n_numbers = box.layout.n_lattices * (c.cells_differ ? of_lattice : 1);
+    for (std::int64_t i = 0; i < n_numbers; ++i)
+      problem.material.push_back(static_cast<std::int32_t>(i * 7 % std::ssize(c.k)));
     problem.sources = {c.f.code};
+    for (Data const& source : c.more_sources)
+      problem.sources.push_back(source.code);
+    for (std::int64_t i = 0; i < n_numbers && problem.sources.size() > 1; ++i)
+      problem.source_of.push_back(static_cast<std::int32_t>(i / 3 % std::ssize(problem.sources)));
     set_conditions(c);
     problem.pure_neumann = !c.dirichlet && !c.robin;
 
@@ -274,7 +282,9 @@ private:
           auto const det = static_cast<double>(j[0][0] * minor(0, 0) + j[0][1] * minor(0, 1) + j[0][2] * minor(0, 2));
           double const weight = det * gauss.weight[q % n1] * gauss.weight[q / n1 % n1] * gauss.weight[q / (n1 * n1)];
           volume += weight;
-          auto const& k = c.k[static_cast<std::size_t>(problem.material[static_cast<std::size_t>(l)])];
+          auto const number = static_cast<std::size_t>(c.cells_differ ? l * n * n * n + cell : l);
+          auto const& k = c.k[static_cast<std::size_t>(problem.material[number])];
+          std::size_t const source = problem.source_of.empty() ? 0 : static_cast<std::size_t>(problem.source_of[number]);
           std::array<std::array<double, 3>, 3> k_at{};
           for (std::size_t i = 0; i < 3; ++i)
             for (std::size_t e = 0; e < 3; ++e)
@@ -285,7 +295,7 @@ private:
               for (std::size_t d = 0; d < 3; ++d)
                 gradient[a][i] += static_cast<double>(minor(i, d)) / det * functions[q][a][d + 1];
             }
-          double const f = c.f.value(place);
+          double const f = source == 0 ? c.f.value(place) : c.more_sources[source - 1].value(place);
           for (int a = 0; a < nodes; ++a) {
             rhs[static_cast<std::size_t>(dofs[a])] += weight * f * functions[q][a][0];
             integrals[static_cast<std::size_t>(dofs[a])] += weight * functions[q][a][0];

@@ -32,11 +32,12 @@ struct LatticeCase {
   std::int32_t cells = 2, order = 1;
   bool isoparametric = false, all_on_rim = false;
   int materials = 1;
-  bool tensor_grid = false;  ///< with all_on_rim: a box without tables
+  bool tensor_grid = false;   ///< with all_on_rim: a box without tables
+  bool cells_differ = false;  ///< materials are those of cells, and not of lattices
 
   [[nodiscard]] std::string text() const {
     return "order " + std::to_string(order) + ", " + std::to_string(cells) + " cells, " + std::to_string(materials) + " materials" +
-           (isoparametric ? ", curved" : "") +
+           (cells_differ ? " of cells" : "") + (isoparametric ? ", curved" : "") +
            (tensor_grid  ? ", in a box"
             : all_on_rim ? ", all on rims"
                          : "");
@@ -50,13 +51,15 @@ std::vector<LatticeCase> cases() {
       if (order == 1 && curved)
         continue;
       result.push_back({{2, 1, 1}, order < 3 ? 3 : 2, order, curved, false, 1});
-      result.push_back({{2, 2, 1}, 2, order, curved, false, 4});
+      for (bool const cells_differ : {false, true})
+        result.push_back({{2, 2, 1}, 2, order, curved, false, 4, false, cells_differ});
       result.push_back({{3, 2, 1}, 1, order, curved, true, 2});
       if (!curved)
         for (int const materials : {1, 4})
           result.push_back({{3, 2, 4}, 1, order, curved, true, materials, true});
     }
   result.push_back({{1, 2, 1}, 8, 1, false, false, 2});  // more cells than a batch or a block of groups has
+  result.push_back({{1, 2, 1}, 8, 1, false, false, 3, false, true});
   result.push_back({{1, 1, 1}, 1, 8, true, true, 1});
   return result;
 }
@@ -89,8 +92,10 @@ struct Mesh {
               at / static_cast<double>(c.cells);
         }
       }
-    for (std::int64_t l = 0; l < box.layout.n_lattices; ++l)
-      material.push_back(static_cast<std::int32_t>(l * 7 % c.materials));
+    of_material = c.cells_differ ? 1 : std::int64_t{c.cells} * c.cells * c.cells;
+    // Of cells runs of three, some of which are longer than a group.
+    for (std::int64_t i = 0; i < box.layout.n_lattices * c.cells * c.cells * c.cells / of_material; ++i)
+      material.push_back(static_cast<std::int32_t>((c.cells_differ ? i % 40 / 3 : i * 7) % c.materials));
   }
 
   [[nodiscard]] LatticeGeometry geometry() const {
@@ -135,11 +140,16 @@ struct Mesh {
                place(l, i % m, i / m % m, i / (m * m)));
   }
 
+  [[nodiscard]] std::int32_t material_of(std::int64_t lattice, std::int64_t cell) const {
+    std::int64_t const n = box.layout.cells;
+    return material[static_cast<std::size_t>((lattice * n * n * n + cell) / of_material)];
+  }
+
   struct Sums {
     Long volume = 0, values = 0, squares = 0, gradients = 0, largest = 0;
   };
   /// The integrals over the lattices of a material (-1: all) of v = u - (exact - shift), which is interpolated at the points.
-  [[nodiscard]] Sums integrate(std::vector<double> const& u, Data const& exact, double shift, int points, int of_material,
+  [[nodiscard]] Sums integrate(std::vector<double> const& u, Data const& exact, double shift, int points, int material_asked,
                                std::vector<Data> const& of_k) const {
     std::int64_t const n_cells = box.layout.cells, p = box.layout.order;
     std::size_t const n1 = static_cast<std::size_t>(p) + 1, m = static_cast<std::size_t>(points);
@@ -174,7 +184,7 @@ struct Mesh {
     Sums sums;
     for (std::int64_t l = 0; l < box.layout.n_lattices; ++l)
       for (std::int64_t cell = 0; cell < n_cells * n_cells * n_cells; ++cell) {
-        if (of_material >= 0 && material[static_cast<std::size_t>(l)] != of_material)
+        if (material_asked >= 0 && material_of(l, cell) != material_asked)
           continue;
         std::array<std::int64_t, 3> const first{p * (cell % n_cells), p * (cell / n_cells % n_cells),
                                                 p * (cell / (n_cells * n_cells))};
@@ -242,6 +252,7 @@ struct Mesh {
   std::vector<std::vector<Data>> k;
   std::vector<double> coordinates;
   std::vector<std::int32_t> material;
+  std::int64_t of_material = 1;  ///< cells that have one entry there
 };
 
 void expect_near(double found, Long expected, double tolerance) {
@@ -276,8 +287,18 @@ TYPED_TEST(LatticeSolutionOn, QuantitiesOfMaterials) {
       double low = std::numeric_limits<double>::infinity(), high = -low;
       std::int64_t number = 0;
       mesh.for_nodes([&](std::int32_t unknown, Point const&) {
-        std::int64_t const m = mesh.box.layout.nodes();
-        if (mesh.material[static_cast<std::size_t>(number++ / (m * m * m))] != i)
+        std::int64_t const m = mesh.box.layout.nodes(), n = mesh.box.layout.cells, lattice = number / (m * m * m);
+        std::array<std::int64_t, 3> const node{number % m, number / m % m, number / (m * m) % m};
+        ++number;
+        bool has = false;  // whether a cell around the node does
+        for (std::int64_t cell = 0; cell < n * n * n; ++cell) {
+          std::array<std::int64_t, 3> const place{cell % n, cell / n % n, cell / (n * n)};
+          bool around = mesh.material_of(lattice, cell) == i;
+          for (std::size_t d = 0; d < 3; ++d)
+            around = around && c.order * place[d] <= node[d] && node[d] <= c.order * (place[d] + 1);
+          has = has || around;
+        }
+        if (!has)
           return;
         low = std::min(low, u[static_cast<std::size_t>(unknown)]);
         high = std::max(high, u[static_cast<std::size_t>(unknown)]);

@@ -79,6 +79,40 @@ TYPED_TEST(LatticeSystemOn, SeveralLatticesAndMaterials) {
   this->expect_reference({{1, 1, 3}, 13, {{sine(2, 1)}, {constant(1)}, {polynomial(1, 1, 1)}}, constant(0)});
 }
 
+TYPED_TEST(LatticeSystemOn, CellsOfALatticeDiffer) {
+  std::vector<std::vector<Data>> const k{
+      {polynomial(2, 1, 1), constant(1), sine(2, 3)}, {constant(5)}, {sine(3, 1)}, full_tensor()};
+  for (bool const fixed : {true, false}) {  // without conditions the source is made compatible
+    LatticeMesh mesh{{2, 1, 2}, 4, k, sine(1, 2), fixed, fixed};
+    mesh.cells_differ = true;
+    this->expect_reference(mesh);
+    mesh.more_sources = {constant(3), polynomial(1, 1, 0)};
+    this->expect_reference(mesh);
+  }
+  LatticeMesh slabs{{1, 1, 2}, 30, {{sine(2, 1)}, {constant(1)}}, constant(1)};  // several on the host
+  slabs.cells_differ = true;
+  slabs.more_sources = {constant(2)};
+  this->expect_reference(slabs);
+}
+
+TYPED_TEST(LatticeSystemOn, PlaceOfABadCell) {
+  LatticeMesh mesh{{2, 1, 1}, 4, {{constant(1)}, {constant(2)}, {constant(3)}}, constant(1)};
+  mesh.cells_differ = true;
+  LatticeReference const good(mesh);
+  for (Data const& bad : {constant(-1), polynomial(-1, 0, 0)}) {
+    LatticeProblem problem = good.problem;
+    problem.coefficients[2] = {bad.code};
+    auto const cell = static_cast<int>(std::find(problem.material.begin(), problem.material.end(), 2) - problem.material.begin());
+    try {
+      LatticeSystem const system(*this->context, problem);
+      FAIL() << "k is negative";
+    } catch (DataError const& error) {
+      EXPECT_EQ(error.quantity, DataError::Quantity::coefficient);
+      EXPECT_EQ(error.part, cell);
+    }
+  }
+}
+
 TYPED_TEST(LatticeSystemOn, FullTensors) {
   this->expect_reference({{1, 1, 1}, 6, {full_tensor()}, sine(1, 2)});
   this->expect_reference({{2, 2, 1}, 4, {full_tensor(), {constant(2)}, {constant(1), sine(3, 1), constant(2)}}, constant(1)});
@@ -143,7 +177,7 @@ TYPED_TEST(LatticeSystemOn, PlacesOfBadData) {
     FAIL() << "cells are inverted";
   } catch (DataError const& error) {
     EXPECT_EQ(error.quantity, DataError::Quantity::determinant);
-    EXPECT_EQ(error.part, 1);
+    EXPECT_EQ(error.part, 4 * 4 * 4) << "the first cell of the second lattice";
   }
 }
 

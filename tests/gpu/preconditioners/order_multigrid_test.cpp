@@ -152,6 +152,13 @@ TEST(WithOrderOne, KeepsVerticesConditionsAndWeights) {
   }
 }
 
+TEST(WithOrderOne, KeepsMaterialsOfCells) {
+  LatticeMesh mesh = two_materials(2, {2, 1, 1}, 3);
+  mesh.cells_differ = true;
+  LatticeReference const of(mesh);
+  EXPECT_EQ(with_order_one(of.problem).material, of.problem.material);
+}
+
 // P evaluates trilinear functions at the nodes, and P^T is its transpose; both are 0 at Dirichlet values.
 TYPED_TEST(OrderMultigrid, Transfers) {
   for (int const kind : {0, 1, 2})  // lattices, cells in tables, cells of a box
