@@ -56,63 +56,61 @@ private:
   std::vector<Point3> points_;
 };
 
-/// Entries of one of the lists, what they hold, and how often they cut it.
+using Counts = std::vector<PlaceCounts::OfEntry>;
+
+/// Entries of one of the lists.
 class Entries {
 public:
-  Entries(std::vector<NamedPlace> const& list, std::string const& key, ProblemSpec const& spec)
-      : list_(list), counts_(list.size()) {
+  Entries(std::vector<NamedPlace> const& list, std::string const& key, ProblemSpec const& spec) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       where_.emplace_back(list[i].where, key + "[" + std::to_string(i) + "].where", spec.names());
       is_void_.push_back(spec.mesh.is_void(list[i]) && &list == &spec.mesh.regions);
     }
   }
-  /// The last entry that holds the first of the points; -1: none does.
-  std::int64_t find(std::vector<Point3> const& points) {
-    for (std::size_t i = list_.size(); i-- > 0;) {
+  [[nodiscard]] std::size_t size() const { return where_.size(); }
+  /// The last entry that holds the first of the points; -1: none does. Counts what entries hold and cut.
+  std::int64_t find(std::vector<Point3> const& points, Counts& counts) const {
+    for (std::size_t i = size(); i-- > 0;) {
       if (is_void_[i])  // its cells were taken out of the mesh before it was refined
         continue;
       auto const holds = [&](Point3 const& x) { return where_[i](x[0], x[1], x[2]) != 0; };
       bool const held = holds(points[0]);
       auto const others = std::count_if(points.begin() + 1, points.end(), [&](Point3 const& x) { return holds(x) != held; });
-      counts_[i].cut += static_cast<double>(others) > cut_share * static_cast<double>(points.size() - 1) ? 1 : 0;
+      counts[i].cut += static_cast<double>(others) > cut_share * static_cast<double>(points.size() - 1) ? 1 : 0;
       if (held) {
-        ++counts_[i].held;
+        ++counts[i].held;
         return static_cast<std::int64_t>(i);
       }
     }
     return -1;
   }
-  void add(Entries const& other) {
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
-      counts_[i].held += other.counts_[i].held;
-      counts_[i].cut += other.counts_[i].cut;
-    }
-  }
-  [[nodiscard]] std::vector<PlaceCounts::OfEntry> const& counts() const { return counts_; }
 
 private:
-  std::vector<NamedPlace> const& list_;
   std::vector<Expression> where_;
   std::vector<bool> is_void_;
-  std::vector<PlaceCounts::OfEntry> counts_;
 };
 
-/// The entries that hold the n faces or cells, -1 where none does. `place(places, i)` are the points of number i.
+/// The entries that hold the n faces or cells, -1 where none does; `counts` of them. `place(places, i)` are the points of number i.
 template <class Place>
-std::vector<std::int64_t> find_all(Entries& entries, Space const& space, ReferenceElement const& element, std::int64_t n,
-                                   Place const& place) {
+HostVector<std::int32_t> find_all(Entries const& entries, Space const& space, ReferenceElement const& element, std::int64_t n,
+                                  Counts& counts, Place const& place) {
   constexpr std::int64_t size = 1024;
-  std::vector<std::int64_t> found(static_cast<std::size_t>(n));
-  std::vector<Entries> parts(static_cast<std::size_t>(n_parts(n, size)), entries);
+  HostVector<std::int32_t> found(static_cast<std::size_t>(n));
+  std::vector<Counts> parts(static_cast<std::size_t>(n_parts(n, size)));
   parallel_for(
       n_parts(n, size), [&] { return Places(space, element); },
       [&](Places& places, std::int64_t const p) {
+        parts[p].resize(entries.size());
         auto const [begin, end] = part(n, size, p);
         for (auto i = begin; i < end; ++i)
-          found[i] = parts[p].find(place(places, i));
+          found[i] = static_cast<std::int32_t>(entries.find(place(places, i), parts[p]));
       });
-  for (Entries const& of_part : parts)
-    entries.add(of_part);
+  counts.resize(entries.size());
+  for (Counts const& of_part : parts)
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      counts[i].held += of_part[i].held;
+      counts[i].cut += of_part[i].cut;
+    }
   return found;
 }
 
@@ -156,22 +154,20 @@ PlaceNames::PlaceNames(MeshCounts const& counts, MeshSpec const& spec)
 PlaceCounts name_places(Space& space, ReferenceElement const& element, ProblemSpec const& spec, PlaceNames const& names) {
   PlaceCounts counts;
   if (!spec.mesh.boundaries.empty()) {
-    Entries entries(spec.mesh.boundaries, boundaries_key, spec);
+    Entries const entries(spec.mesh.boundaries, boundaries_key, spec);
     auto const n = static_cast<std::int64_t>(space.boundary_faces.size());
     auto const found = find_all(
-        entries, space, element, n, [&](Places & places, std::int64_t i) -> auto const& {
+        entries, space, element, n, counts.boundaries, [&](Places & places, std::int64_t i) -> auto const& {
           return places.points(space.boundary_faces[i].cell, space.boundary_faces[i].face);
         });
     space.set_boundary_ids(found, names.first_boundary);
-    counts.boundaries = entries.counts();
   }
   if (!spec.mesh.regions.empty()) {
-    Entries entries(spec.mesh.regions, regions_key, spec);
+    Entries const entries(spec.mesh.regions, regions_key, spec);
     auto const found = find_all(
-        entries, space, element,
-        space.n_cells, [&](Places & places, std::int64_t cell) -> auto const& { return places.points(cell, -1); });
+        entries, space, element, space.n_cells,
+        counts.regions, [&](Places & places, std::int64_t cell) -> auto const& { return places.points(cell, -1); });
     space.set_materials(found, names.first_material);
-    counts.regions = entries.counts();
   }
   counts.boundary_ids = space.boundary_ids;
   counts.material_ids = space.material_ids;

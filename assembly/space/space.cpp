@@ -198,8 +198,12 @@ void Space::leave_lattices() {
 
 void Space::list_materials() {
   HostVector<unsigned> of_cells(static_cast<std::size_t>(n_cells));
-  for (std::int64_t cell = 0; cell < n_cells; ++cell)
-    of_cells[cell] = material(cell);
+  constexpr std::int64_t at_once = 1 << 14;
+  parallel_for(n_parts(n_cells, at_once), [&](std::int64_t i) {
+    auto const [begin, end] = part(n_cells, at_once, i);
+    for (std::int64_t cell = begin; cell < end; ++cell)
+      of_cells[cell] = material(cell);
+  });
   material_ = std::move(of_cells);
   material_shift_ = 0;
   not_in_materials_ = 0;
@@ -631,7 +635,7 @@ void Space::set_inner_faces(std::vector<BoundaryFace> const& sides) {
   }
 }
 
-void Space::set_boundary_ids(std::vector<std::int64_t> const& entries, unsigned first) {
+void Space::set_boundary_ids(std::span<std::int32_t const> entries, unsigned first) {
   sides_have_ids = false;
   boundary_ids.clear();
   for (std::size_t i = 0; i < boundary_faces.size(); ++i) {
@@ -641,15 +645,22 @@ void Space::set_boundary_ids(std::vector<std::int64_t> const& entries, unsigned 
   }
 }
 
-void Space::set_materials(std::vector<std::int64_t> const& entries, unsigned first) {
+void Space::set_materials(std::span<std::int32_t const> entries, unsigned first) {
   list_materials();
+  constexpr std::int64_t at_once = 1 << 14;
+  std::vector<std::set<unsigned>> ids(static_cast<std::size_t>(n_parts(n_cells, at_once)));
+  parallel_for(std::ssize(ids), [&](std::int64_t i) {
+    auto const [begin, end] = part(n_cells, at_once, i);
+    for (std::int64_t cell = begin; cell < end; ++cell) {
+      if (entries[cell] >= 0)
+        material_[cell] = first + static_cast<unsigned>(entries[cell]);
+      if (cell == begin || material_[cell] != material_[cell - 1])
+        ids[i].insert(material_[cell]);
+    }
+  });
   material_ids.clear();
-  for (std::int64_t cell = 0; cell < n_cells; ++cell) {
-    if (entries[cell] >= 0)
-      material_[cell] = first + static_cast<unsigned>(entries[cell]);
-    if (material_ids.empty() || *material_ids.rbegin() != material_[cell])
-      material_ids.insert(material_[cell]);
-  }
+  for (std::set<unsigned>& of_part : ids)
+    material_ids.merge(of_part);
 }
 
 void Space::set_labels(LabelImage const& image, int refinements) {

@@ -231,8 +231,8 @@ public:
   [[nodiscard]] bool has_materials_of_lattices() const { return lattices && material_shift_ > 0; }
   /// Boundary face, or cell, i gets the id first + entries[i]; -1 leaves what there is. boundary_ids and material_ids are then
   /// those that occur.
-  void set_boundary_ids(std::vector<std::int64_t> const& entries, unsigned first);
-  void set_materials(std::vector<std::int64_t> const& entries, unsigned first);
+  void set_boundary_ids(std::span<std::int32_t const> entries, unsigned first);
+  void set_materials(std::span<std::int32_t const> entries, unsigned first);
   /// Gives the cells of a box, or of a part of it, the labels of an image as materials; every voxel was refined so many times.
   /// material_ids are then all labels of the image.
   void set_labels(LabelImage const& image, int refinements);

@@ -259,13 +259,13 @@ TEST(BoxBoundary, NamedFacesMaterialsAndPointLoads) {
   // Faces and cells have ids by their number; unknowns at a corner, at an edge, at a side and inside have loads.
   BoxWithConditions problem(
       {34, 3, 4}, 1, {condition_of(BoundaryType::dirichlet, {0, 2, 4, 5}, "x"), condition_of(BoundaryType::neumann, {6}, "y")});
-  std::vector<std::int64_t> faces, cells;
+  std::vector<std::int32_t> faces, cells;
   for (std::size_t i = 0; i < problem.space.boundary_faces.size(); ++i)
     faces.push_back(problem.space.boundary_faces[i].face % 2 == 1 && problem.space.boundary_faces[i].face < 4 ? 0
                     : i % 5 == 0                                                                              ? 1
                                                                                                               : -1);
   for (std::int64_t i = 0; i < problem.space.n_cells; ++i)
-    cells.push_back(i % 3 - 1);
+    cells.push_back(static_cast<std::int32_t>(i % 3 - 1));
   problem.space.set_boundary_ids(faces, 6);
   problem.space.set_materials(cells, 1);
   problem.spec.boundary.push_back(condition_of(BoundaryType::dirichlet, {7}, "2"));
