@@ -283,6 +283,9 @@ bool AdaptiveRefinement::goes_on(Solved const& solved) {
     return ends("cycles", "problem.mesh.adaptive.max_cycles is reached");
   if (!mark(solved.mesh, found.marks))
     return ends("levels", "the cells to be refined have all of problem.mesh.adaptive.max_levels");
+  if (std::int64_t const fewest = fewest_unknowns_of_next(solved.mesh); static_cast<double>(fewest) > spec.max_unknowns)
+    return ends("unknowns",
+                "the next mesh has at least " + with_thousands(fewest) + " unknowns, more than problem.mesh.adaptive.max_unknowns");
   return true;
 }
 
@@ -315,6 +318,15 @@ bool AdaptiveRefinement::mark(Domain const& mesh, std::vector<double> const& mar
   current_.problem.mesh.local = std::move(next);
   current_.solver.initial = InitialGuess::neighbour;
   return true;
+}
+
+std::int64_t AdaptiveRefinement::fewest_unknowns_of_next(Domain const& mesh) const {
+  // Neighbours that must follow are more cells still, and of those to be merged deal.II merges eight or none. A cell has p^3
+  // unknowns of its own, with those that hang and those at the boundary there are more.
+  auto const& marked = current_.problem.mesh.local->cycles.back();
+  std::int64_t const p = config_.problem.order,
+                     cells = mesh.whole.cells + 7 * (std::ssize(marked.refine) - std::ssize(marked.coarsen) / 8);
+  return p * p * p * cells;
 }
 
 Array<double> AdaptiveRefinement::start(Domain const& before, SolutionValues const& u, Domain const& next,

@@ -86,6 +86,8 @@ private:
   /// What the estimate of this value's error is to be multiplied by, as the values of cycles before tell; 1 unless that is much.
   [[nodiscard]] double raised_by_values(double value) const;
   [[nodiscard]] bool mark(Domain const& mesh, std::vector<double> const& marks);
+  /// A lower bound of the unknowns of the mesh that config() describes: to make it takes as long as all meshes before.
+  [[nodiscard]] std::int64_t fewest_unknowns_of_next(Domain const& mesh) const;
   void tell(AdaptiveCycle const& cycle);
 
   RunConfig const& config_;

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import statistics
 
 import pytest
@@ -100,6 +101,22 @@ def test_hanging_nodes_and_jumps_hardly_cost_iterations(poisson, order):
     record, _ = run(poisson, JUMP, f"problem.element.order={order}", f"problem.mesh.adaptive.max_unknowns={15e3 * order}")
     iterations = [cycle["iterations"] for cycle in record["adaptive"]["cycles"]]
     assert len(iterations) >= 8 and iterations[0] <= 11 and max(iterations) <= iterations[0] + 4, iterations
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_mesh_with_too_many_unknowns_is_not_made(poisson, order):
+    """Every limit that ends a run tells a lower bound of the next mesh, which the run without that limit has."""
+    sets = (f"problem.element.order={order}", "problem.mesh.adaptive.coarsen_fraction=0.1", "solver.preconditioner=jacobi", "solver.tolerance=1e-6")
+    record, _ = run(poisson, JUMP, *sets)
+    counts = [cycle["dofs"] for cycle in record["adaptive"]["cycles"]]
+    assert len(counts) >= 4
+    for n, following in list(zip(counts, counts[1:]))[1:]:
+        ended = run(poisson, JUMP, *sets, f"problem.mesh.adaptive.max_unknowns={n}")[0]["adaptive"]
+        assert ended["ended"] == "unknowns" and ended["cycles"][-1]["dofs"] == n
+        told = re.search(r"the next mesh has (at least )?([\d ]+) unknowns", ended["reason"])
+        assert told, ended["reason"]
+        least = int(told[2].replace(" ", ""))
+        assert n < least <= following and (told[1] or least == following)
 
 
 FALLING = "exp(-20*x)"  # falls within a cell of the first mesh
