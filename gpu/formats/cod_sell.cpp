@@ -113,8 +113,11 @@ FormatEstimate CodSell::estimate(MatrixShape const& shape, FormatOptions const& 
   std::int64_t const c = options.slice_size, slices = slices_of(shape.n_rows, c);
   std::int64_t const length = shape.n_rows > 0 ? (shape.nnz + shape.n_rows - 1) / shape.n_rows : 0;
   bool const one_pattern = shape.n_diagonals > 0 && 4 * shape.n_diagonals <= 5 * length;
-  return estimate_of(shape.n_rows, shape.n_rows, shape.nnz, slices * c * length, one_pattern ? slices * (c - 1) * (length - 1) : 0,
-                     options);
+  // Nodes of a lattice whose neighbours are all inside of it have 27 columns at equal distances.
+  std::int64_t const deep = std::max<std::int64_t>(shape.lattice_nodes - 4, 0),
+                     slices_of_deep = shape.n_lattices * deep * deep * deep / c;
+  std::int64_t const saved = one_pattern ? slices * (c - 1) * (length - 1) : slices_of_deep * (c - 1) * 26;
+  return estimate_of(shape.n_rows, shape.n_rows, shape.nnz, slices * c * length, saved, options);
 }
 
 FormatEstimate CodSell::estimate_lower_bound(MatrixShape const& shape, FormatOptions const& options) {

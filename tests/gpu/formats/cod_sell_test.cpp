@@ -1,4 +1,5 @@
 #include "tests/gpu/cases.hpp"
+#include "tests/gpu/lattices.hpp"
 #include "tests/gpu/matrices.hpp"
 
 #include "gpu/core/array.hpp"
@@ -415,6 +416,39 @@ TEST(CodSellEstimate, FromTheShape) {
   EXPECT_EQ(bytes({70, 210, 0, true}), 3 * 12 * 32 * 3 + pointers);
   EXPECT_EQ(bytes({70, 210, 4, true}), 3 * 12 * 32 * 3 + pointers);
   EXPECT_EQ(bytes({0, 0, 0, true}), 16);
+}
+
+TEST(CodSellEstimate, FromTheShapeOfLattices) {
+  test::LatticeBox const box = test::make_lattice_box({2, 1, 1}, 24);
+  std::array<std::int64_t, 3> const n = box.nodes;
+  auto const unknown_of = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+    return box.unknown_of[static_cast<std::size_t>((z * n[1] + y) * n[0] + x)];
+  };
+  std::vector<std::vector<std::int32_t>> rows(static_cast<std::size_t>(box.layout.n_unknowns));
+  for (std::int64_t node = 0; node < n[0] * n[1] * n[2]; ++node) {
+    std::array<std::int64_t, 3> const at{node % n[0], node / n[0] % n[1], node / (n[0] * n[1])};
+    auto& row = rows[static_cast<std::size_t>(unknown_of(at[0], at[1], at[2]))];
+    for (std::int64_t s = 0; s < 27; ++s) {
+      std::int64_t const x = at[0] + s % 3 - 1, y = at[1] + s / 3 % 3 - 1, z = at[2] + s / 9 - 1;
+      if (x >= 0 && y >= 0 && z >= 0 && x < n[0] && y < n[1] && z < n[2])
+        row.push_back(unknown_of(x, y, z));
+    }
+    std::sort(row.begin(), row.end());
+  }
+  auto matrix = std::make_shared<CsrMatrix>();
+  matrix->n_rows = matrix->n_columns = box.layout.n_unknowns;
+  matrix->row_ptr.push_back(0);
+  for (auto const& row : rows) {
+    matrix->columns.insert(matrix->columns.end(), row.begin(), row.end());
+    matrix->row_ptr.push_back(std::ssize(matrix->columns));
+  }
+  matrix->values.assign(matrix->columns.size(), 1);
+  MatrixShape shape{matrix->n_rows, matrix->nnz(), 0, true};
+  shape.n_lattices = box.layout.n_lattices;
+  shape.lattice_nodes = box.layout.nodes();
+  auto const context = make_context(Backend::cpu);
+  auto const stored = static_cast<double>(CodSell::convert(Csr(matrix, *context), {})->bytes());
+  EXPECT_NEAR(static_cast<double>(CodSell::estimate(shape, {}).bytes), stored, 0.1 * stored);
 }
 
 }  // namespace
