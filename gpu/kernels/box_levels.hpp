@@ -62,6 +62,8 @@ public:
   virtual ~BoxLevelKernels() = default;
   /// Analyses the level, and writes its `free`. Waits for the result.
   virtual BoxLevelAnalysis analyse(Context& context, BoxLevel<V> const& level, std::uint8_t* free) const = 0;
+  /// z_i = 1 / sqrt(diagonal_i). Two numbers a row.
+  virtual void inverse_roots(Context& context, std::int64_t n, V const* diagonal, V* z) const = 0;
   /// y = D^-1 |A| z, where z > 0, and the largest y_i / z_i: no eigenvalue of D^-1 A is larger (Collatz 1942). Waits for the
   /// result. 14 diagonals, z and y: 16 numbers a row.
   virtual double bound(Context& context, BoxLevel<V> const& level, V const* z, V* y) const = 0;

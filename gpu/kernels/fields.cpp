@@ -51,8 +51,12 @@ bool is_finite(Field const& x) {
 }
 
 std::int64_t first_not_finite(Context& context, std::int64_t n, double const* x) {
+  return first_failing(context, n, x, EntryCheck::finite);
+}
+
+std::int64_t first_failing(Context& context, std::int64_t n, double const* x, EntryCheck check) {
   return result_of<std::int64_t>(
-      context, [&](std::int64_t* result) { kernels_for<FieldKernels>(context).first_not_finite(context, n, x, result); });
+      context, [&](std::int64_t* result) { kernels_for<FieldKernels>(context).first_failing(context, n, x, check, result); });
 }
 
 HostVector<double> entries_of(Context& context, double const* x, std::span<std::int32_t const> places) {

@@ -121,12 +121,8 @@ bool set_smoother(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis, Bo
 template <class V, class Step>
 double weighted_bound(Context& context, Array<V> const& diagonal, Step const& step) {
   std::int64_t const n = diagonal.size();
-  HostVector<V> weights(static_cast<std::size_t>(n));
-  context.download(weights.data(), diagonal.data(), std::int64_t{sizeof(V)} * n);
-#pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < n; ++i)
-    weights[static_cast<std::size_t>(i)] = V(1) / std::sqrt(weights[static_cast<std::size_t>(i)]);
-  Array<V> z(context, std::span<V const>(weights)), y(context, n);
+  Array<V> z(context, n), y(context, n);
+  kernels_for<BoxLevelKernels<V>>(context).inverse_roots(context, n, diagonal.data(), z.data());
   double result = 0;
   for (int steps = 0; steps < steps_of_bound; ++steps) {
     result = step(static_cast<V const*>(z.data()), y.data());

@@ -4,9 +4,8 @@
 #include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/fields.hpp"
 #include "gpu/kernels/vectors.hpp"
-
-#include <algorithm>
 
 namespace poisson {
 
@@ -38,14 +37,16 @@ class JacobiSetup final : public PreconditionerSetup {
 public:
   JacobiSetup(MultiPrecisionOperator const& a, bool positive) : context_(a.context()), inverse_diagonal_(context_, a.n_rows()) {
     a.diagonal(inverse_diagonal_.data());
-    HostVector<double> diagonal(static_cast<std::size_t>(a.n_rows()));
-    inverse_diagonal_.download(diagonal);
-    auto const bad = std::find_if(diagonal.begin(), diagonal.end(), [&](double d) { return positive ? !(d > 0) : d == 0; });
-    if (bad != diagonal.end())
+    std::int64_t const bad =
+        first_failing(context_, a.n_rows(), inverse_diagonal_.data(), positive ? EntryCheck::positive : EntryCheck::not_zero);
+    if (bad < a.n_rows()) {
+      double entry = 0;
+      context_.download(&entry, inverse_diagonal_.data() + bad, sizeof entry);
       failure_ = std::string("the jacobi preconditioner ") + (positive ? "of cg and minres needs a positive" : "needs a non-zero") +
-                 " diagonal, and " + row_text(bad - diagonal.begin()) + " has " + number(*bad) +
+                 " diagonal, and " + row_text(bad) + " has " + number(entry) +
                  (positive ? ": the matrix is not positive definite; try the method bicgstab, or minres without preconditioner"
                            : "; try ilu0 with a diagonal shift, or no preconditioner");
+    }
     kernels_for<VectorKernels<double>>(context_).invert(context_, a.n_rows(), inverse_diagonal_.data());
   }
 

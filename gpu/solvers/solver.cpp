@@ -1588,11 +1588,13 @@ std::int64_t rounded_share(std::int64_t count, std::int64_t part, std::int64_t w
 }
 
 /// Whether double precision is expected to end before the tolerance, so that `auto` goes on as `refined`: on meshes of n rows the
-/// residual stays at about 0.1 eps n^(2/3), as h^-2, and at a quarter of that where rows are a stencil. (On an H200 boxes, balls
-/// and blocks of 15 million rows in half_cds and matrix_free came to 1e-12 in double, and those of 34 and 65 million did not; by a
-/// stencil 135 million did, and 500 million did not.)
-bool is_refined_later(SolverOptions const& options, std::int64_t n_rows, bool is_stencil) {
-  double const least = (is_stencil ? 0.024 : 0.1) * unit_roundoff<double> * std::pow(static_cast<double>(n_rows), 2. / 3);
+/// residual stays at about 0.1 eps n^(2/3), as h^-2, at a quarter of that where rows are a stencil, and at 2.5 times that for
+/// elements of order 3 and more. (On an H200 boxes, balls and blocks of 15 million rows of orders 1 and 2 in half_cds and
+/// matrix_free came to 1e-12 in double, and those of 34 and 65 million did not, nor 15 million of order 4; by a stencil 135 million
+/// did, and 500 million did not. Balls of 1.8 million end at 1.7e-13 with orders 1 and 2, and at 4.6e-13 with order 4.)
+bool is_refined_later(SolverOptions const& options, std::int64_t n_rows, bool is_stencil, int order) {
+  double const of_kind = is_stencil ? 0.024 : order < 3 ? 0.1 : 0.25;
+  double const least = of_kind * unit_roundoff<double> * std::pow(static_cast<double>(n_rows), 2. / 3);
   return options.precision == Precision::automatic && options.tolerance < least;
 }
 
@@ -1624,7 +1626,8 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   std::int64_t const n = system.n_rows, nnz = system.nnz;
   bool const cpu = system.backend == Backend::cpu;
   SolverOptions known = options;
-  if (is_refined_later(options, std::max(n, system.rows_of_all), system.is_stencil))
+  if (is_refined_later(options, std::max(n, system.rows_of_all), system.is_stencil,
+                       std::max(system.order_one.order, system.nested_from)))
     known.precision = Precision::refined;
   bool const lattice_levels = system.n_lattice_nodes > 0 && has_levels(system.lattice_cells);
   ExpectedOrderOne const& order_one = system.order_one;
@@ -1659,12 +1662,12 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   bool const multigrid = known.preconditioner == PreconditionerKind::multigrid,
              lowers = multigrid && order_one.order > 0 && !lattice_levels && !(box_levels && !system.has_csr),
              aggregation = multigrid && !box_levels && !lattice_levels && !lowers;
-  // The finest level in single: half of tensors, values beside the columns of CSR (on a device slices have their own) or of slices,
-  // or a copy of both.
+  // The finest level in single: half of tensors, values beside the columns of CSR (by aggregation a device has slices with their
+  // own) or of slices, or a copy of both.
   std::int64_t const finest_in_single = number == 8                             ? 0
                                         : system.n_lattice_nodes > 0            ? 4 * 14 * system.n_lattice_nodes
                                         : system.format == Format::matrix_free  ? (system.bytes_per_product - 16 * n) / 2
-                                        : system.format == Format::csr          ? (cpu ? 4 : 8) * nnz
+                                        : system.format == Format::csr          ? (cpu || lowers ? 4 : 8) * nnz
                                         : system.format == Format::sell_c_sigma ? (system.bytes_per_product - 16 * n) / 3
                                                                                 : (system.bytes_per_product - 16 * n) * 2 / 3;
   bool const takes_csr = needs_csr(known.preconditioner) && !(multigrid && !aggregation);
@@ -1766,7 +1769,9 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     std::int64_t const of_diagonals = system.from_labels ? rows_of_slab(nodes) : rows;
     setup_on_backend = kept + (rows > options.multigrid.coarse_size ? number * 14 * of_diagonals : 0);
   } else if (multigrid && system.format != Format::half_cds) {
-    setup_on_backend += 8 * 14 * n;  // the box's diagonals, made from CSR
+    setup_on_backend += 8 * 14 * n;  // the box's diagonals, made from CSR  } else if (multigrid) {  // of a box: a diagonal of the
+                                     // level that is made in double, and where the host makes it another copy
+    setup_on_backend += (cpu ? 16 : 8) * n;
   } else if (entry_of(known.preconditioner).needs_csr) {
     setup += 8 * n;
     setup_on_backend += 16 * n;

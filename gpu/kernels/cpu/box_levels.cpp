@@ -385,6 +385,12 @@ public:
     return total;
   }
 
+  void inverse_roots(Context&, std::int64_t n, V const* diagonal, V* z) const override {
+#pragma omp parallel for schedule(static) if (4 * n >= cpu::work_worth_threads)
+    for (std::int64_t i = 0; i < n; ++i)
+      z[i] = V(1) / std::sqrt(diagonal[i]);
+  }
+
   double bound(Context&, BoxLevel<V> const& level, V const* z, V* y) const override {
     std::int64_t const nx = level.nodes[0], line = nx, plane = line * level.nodes[1];
     double largest = 0;

@@ -62,11 +62,11 @@ public:
     *result = number ? largest : std::numeric_limits<double>::quiet_NaN();
   }
 
-  void first_not_finite(Context&, std::int64_t n, double const* x, std::int64_t* result) const override {
+  void first_failing(Context&, std::int64_t n, double const* x, EntryCheck check, std::int64_t* result) const override {
     std::int64_t first = n;
 #pragma omp parallel for schedule(static) reduction(min : first) if (n >= cpu::work_worth_threads)
     for (std::int64_t i = 0; i < n; ++i)
-      if (!(x[i] - x[i] == 0))
+      if (!passes(check, x[i]))
         first = std::min(first, i);
     *result = first;
   }

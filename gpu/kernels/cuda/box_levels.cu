@@ -69,6 +69,13 @@ __global__ void __launch_bounds__(threads) analyse_kernel(BoxLevel<V> const leve
       couplings[d] = sums[d];
 }
 
+template <class V>
+__global__ void __launch_bounds__(threads) inverse_roots_kernel(std::int64_t n, V const* __restrict__ diagonal, V* __restrict__ z) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < n)
+    z[i] = V(1) / sqrt(diagonal[i]);
+}
+
 /// *largest holds the bits of a float that is not negative.
 template <class V>
 __global__ void __launch_bounds__(threads)
@@ -472,6 +479,10 @@ public:
     result.largest = static_cast<double>(std::bit_cast<float>(bits[0]));
     result.bound = static_cast<double>(std::bit_cast<float>(bits[1]));
     return result;
+  }
+
+  void inverse_roots(Context& context, std::int64_t n, V const* diagonal, V* z) const override {
+    launch(context, n, inverse_roots_kernel<V>, n, diagonal, z);
   }
 
   double bound(Context& context, BoxLevel<V> const& level, V const* z, V* y) const override {

@@ -59,10 +59,10 @@ __global__ void set_kernel(std::int64_t value, std::int64_t* result) {
   *result = value;
 }
 __global__ void __launch_bounds__(pass_threads)
-    first_not_finite_kernel(std::int64_t n, double const* __restrict__ x, unsigned long long* result) {
+    first_failing_kernel(std::int64_t n, double const* __restrict__ x, EntryCheck check, unsigned long long* result) {
 #pragma unroll 4
   for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1))
-    if (!(x[i] - x[i] == 0))
+    if (!passes(check, x[i]))
       atomicMin(result, static_cast<unsigned long long>(i));
 }
 
@@ -117,11 +117,11 @@ public:
         n, x, weights, reinterpret_cast<unsigned long long*>(result));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
-  void first_not_finite(Context& context, std::int64_t n, double const* x, std::int64_t* result) const override {
+  void first_failing(Context& context, std::int64_t n, double const* x, EntryCheck check, std::int64_t* result) const override {
     auto& device = cuda::of(context);
     set_kernel<<<1, 1, 0, device.stream()>>>(n, result);
-    first_not_finite_kernel<<<cuda::reduction_blocks(device, n), pass_threads, 0, device.stream()>>>(
-        n, x, reinterpret_cast<unsigned long long*>(result));
+    first_failing_kernel<<<cuda::reduction_blocks(device, n), pass_threads, 0, device.stream()>>>(
+        n, x, check, reinterpret_cast<unsigned long long*>(result));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
   void sum(Context& context, std::int64_t n, ConstPointer<DoubleDouble> x, DoubleDouble* result) const override {

@@ -83,6 +83,21 @@ TYPED_TEST(Fields, LargestAndFirstNotFinite) {
   EXPECT_EQ(first_not_finite(*this->context, 0, nullptr), 0);
 }
 
+TYPED_TEST(Fields, FirstThatFails) {
+  std::vector<double> const values{3, infinity, -2, -0.0, nan};
+  Array<double> const x = uploaded(*this->context, values);
+  auto const first = [&](std::int64_t begin, EntryCheck check) {
+    return begin + first_failing(*this->context, x.size() - begin, x.data() + begin, check);
+  };
+  EXPECT_EQ(first(0, EntryCheck::finite), 1);
+  EXPECT_EQ(first(2, EntryCheck::finite), 4);
+  EXPECT_EQ(first(0, EntryCheck::positive), 2);
+  EXPECT_EQ(first(3, EntryCheck::positive), 3);
+  EXPECT_EQ(first(4, EntryCheck::positive), 4);
+  EXPECT_EQ(first(0, EntryCheck::not_zero), 3);
+  EXPECT_EQ(first(4, EntryCheck::not_zero), 5);
+}
+
 TYPED_TEST(Fields, ScaleByAPowerOfTwo) {
   std::vector<double> const values = scaled_numbers(1000);
   Array<double> x = uploaded(*this->context, values);
