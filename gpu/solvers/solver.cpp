@@ -1769,8 +1769,8 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     std::int64_t const of_diagonals = system.from_labels ? rows_of_slab(nodes) : rows;
     setup_on_backend = kept + (rows > options.multigrid.coarse_size ? number * 14 * of_diagonals : 0);
   } else if (multigrid && system.format != Format::half_cds) {
-    setup_on_backend += 8 * 14 * n;  // the box's diagonals, made from CSR  } else if (multigrid) {  // of a box: a diagonal of the
-                                     // level that is made in double, and where the host makes it another copy
+    setup_on_backend += 8 * 14 * n;  // the box's diagonals, made from CSR
+  } else if (multigrid) {            // of a box: a diagonal of the level that is made in double, and on the host another copy
     setup_on_backend += (cpu ? 16 : 8) * n;
   } else if (entry_of(known.preconditioner).needs_csr) {
     setup += 8 * n;
