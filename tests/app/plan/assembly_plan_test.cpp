@@ -156,7 +156,8 @@ TEST(AssemblyPlan, OfOtherMeshes) {
       {3, "4", {order_2}, Route::lattices, Format::matrix_free},
       {3, "2", {order_2}, Route::csr, Format::csr},
       {3, "1", {order_2}, Route::csr, Format::csr},
-      {1, "4", {half_cds, "problem.mesh.regions=[{name: core, where: x < 0.5}]"}, Route::csr, Format::csr},
+      {1, "4", {half_cds, "problem.mesh.regions=[{name: core, where: x < 0.5}]"}, Route::lattices, Format::half_cds},
+      {3, "4", {order_2, "problem.mesh.regions=[{name: core, where: x < 0.5}]"}, Route::lattices, Format::matrix_free},
       {1, "0", {matrix_free, "problem.mesh.regions=[{name: core, where: x < 0.5}]"}, Route::cells, Format::matrix_free},
   };
   for (Row const& row : table) {
@@ -235,7 +236,6 @@ TEST(AssemblyPlan, RefusesTheSameOnAnyNumberOfRanks) {
       {{}, curved, "matrix.format", "Gauss points"},
       {{"analysis.svd=[{of: operator}]"}, {}, "matrix.format", "analysis.svd"},
       {{"solver.matrix_precision=double_double"}, {}, "solver.matrix_precision", "double"},
-      {{"problem.mesh.regions=[{name: core, where: x < 0.5}]"}, {}, "matrix.format", "material"},
   };
   for (Refused const& row : table)
     for (int const ranks : {1, 3}) {
