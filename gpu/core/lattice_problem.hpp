@@ -27,6 +27,11 @@ struct LatticeGeometry {
   std::vector<std::int32_t> material;
 };
 
+/// Whether numbers in the order of LatticeGeometry::material are those of cells, and not of lattices.
+[[nodiscard]] inline bool is_by_cell(LatticeLayout const& layout, std::vector<std::int32_t> const& numbers) {
+  return std::ssize(numbers) > layout.n_lattices;
+}
+
 /// -div(k grad u) = f with elements of order p on a mesh of lattices, with data on what bounds it: what gpu/elements assembles.
 /// Nodes of a cell are the Gauss-Lobatto points; m = p n + 1 of them lie on a side of a lattice.
 struct LatticeProblem {

@@ -90,7 +90,7 @@ LatticeSolution::LatticeSolution(Context& context, LatticeGeometry const& mesh, 
   }
   if (coefficients_.size() <= 1)
     return;
-  bool const by_cell = std::ssize(mesh.material) > mesh.layout.n_lattices;
+  bool const by_cell = is_by_cell(mesh.layout, mesh.material);
   if (by_cell)
     labels_ = Array<std::int32_t>(context, std::span<std::int32_t const>(mesh.material));
   std::size_t const of_lattice = by_cell ? mesh.material.size() / static_cast<std::size_t>(mesh.layout.n_lattices) : 1;
@@ -173,7 +173,8 @@ void LatticeSolution::refuse(LatticeList const& lattices, std::int64_t number, i
     }
     place[static_cast<std::size_t>(d)] += origin;
   }
-  throw DataError(quantity, lattice, place, cofactors_of(jacobian, ignored));
+  auto const cell = static_cast<int>(lattice * n * n * n + number / of_cell % (n * n * n));
+  throw DataError(quantity, cell, place, cofactors_of(jacobian, ignored));
 }
 
 double const* LatticeSolution::in_layout(double const* u) const {

@@ -267,10 +267,8 @@ void LatticeSystem::refuse(std::int64_t failed, DataError::Quantity quantity) co
 void LatticeSystem::find_groups(Slab& slab, LatticeProblem const& problem) const {
   std::int64_t const n = elements_.lattices.cells, of_layer = elements_.cells_of_layer(), count = slab.layers.count;
   auto const n_sources = static_cast<std::int32_t>(problem.sources.size());
-  auto const is_by_cell = [&](std::vector<std::int32_t> const& numbers) {
-    return std::ssize(numbers) > elements_.lattices.n_lattices;
-  };
-  bool const material_by_cell = is_by_cell(problem.material), source_by_cell = is_by_cell(problem.source_of);
+  bool const material_by_cell = is_by_cell(problem.layout, problem.material),
+             source_by_cell = is_by_cell(problem.layout, problem.source_of);
   bool const differ = material_by_cell || source_by_cell;
   auto const label_of = [&](std::int64_t lattice, std::int64_t cell) {
     auto const number_of = [&](std::vector<std::int32_t> const& numbers, bool by_cell) {
@@ -284,7 +282,7 @@ void LatticeSystem::find_groups(Slab& slab, LatticeProblem const& problem) const
     std::int64_t cell;
   };
   std::vector<std::vector<Found>> in_layers(static_cast<std::size_t>(count));
-#pragma omp parallel for schedule(static) if (std::ssize(labels) > 100'000)
+#pragma omp parallel for schedule(static) if (differ)
   for (std::int64_t layer = 0; layer < count; ++layer) {
     std::vector<Found>& found = in_layers[static_cast<std::size_t>(layer)];
     std::int64_t const lattice = (slab.layers.first + layer) / n, first = (slab.layers.first + layer) * of_layer;
